@@ -1,0 +1,79 @@
+# npu_room(NAME DEPS rooms... LIBS libraries...): one room as an object library npu_NAME, and NAME_test from the *_test.cc
+# beside the code. Sources are collected, so adding a file edits no list.
+include(CheckCXXCompilerFlag)
+find_package(fmt REQUIRED)
+find_package(Python3 3.8 REQUIRED COMPONENTS Interpreter)
+find_package(Threads REQUIRED)
+
+find_program(CCACHE ccache)
+if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+# What every target is compiled with. The x86 baseline is the one Highway's dynamic dispatch wants (SSE4 and up).
+add_library(npu_flags INTERFACE)
+target_include_directories(npu_flags INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+target_compile_options(npu_flags INTERFACE -Wall -Wextra -Wshadow -Wno-missing-field-initializers)
+if(NPU_WERROR)
+  target_compile_options(npu_flags INTERFACE -Werror)
+endif()
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  target_compile_options(npu_flags INTERFACE -march=x86-64-v2 -maes -mpclmul)
+endif()
+if(NPU_SANITIZE)
+  target_compile_options(npu_flags INTERFACE -fsanitize=${NPU_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(npu_flags INTERFACE -fsanitize=${NPU_SANITIZE})
+endif()
+# fmt is used header-only: our shared libraries then need no libfmt at run time and clash with no other copy.
+target_link_libraries(npu_flags INTERFACE fmt::fmt-header-only Threads::Threads ${CMAKE_DL_LIBS})
+
+if(NPU_TESTS)
+  enable_testing()
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+endif()
+
+function(npu_room name)
+  cmake_parse_arguments(ARG "" "" "DEPS;LIBS;GENERATED" ${ARGN})
+  file(GLOB_RECURSE all CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  set(sources ${all})
+  list(FILTER sources EXCLUDE REGEX "_(test|bench)\\.cc$")
+  set(tests ${all})
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  add_library(npu_${name} OBJECT ${sources} ${ARG_GENERATED})
+  target_link_libraries(npu_${name} PUBLIC npu_flags ${ARG_LIBS})
+  add_dependencies(npu_${name} npu_generated)
+  set_property(GLOBAL PROPERTY NPU_DEPS_${name} "${ARG_DEPS}")
+  foreach(dep IN LISTS ARG_DEPS)
+    # Usage requirements only: CMake does not hand objects on. They are named where something is linked (npu_objects).
+    target_link_libraries(npu_${name} PUBLIC npu_${dep})
+  endforeach()
+  if(NPU_TESTS AND tests)
+    add_executable(${name}_test ${tests})
+    npu_objects(${name}_test ${name} ${ARG_DEPS})
+    target_link_libraries(${name}_test PRIVATE GTest::gtest GTest::gmock GTest::gtest_main)
+    add_dependencies(${name}_test npu_generated)
+    gtest_discover_tests(${name}_test TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 120)
+  endif()
+endfunction()
+
+# Links the objects of the named rooms (list every room wanted; each once) into a library or program.
+function(npu_objects target)
+  foreach(room IN LISTS ARGN)
+    target_link_libraries(${target} PRIVATE npu_${room})
+  endforeach()
+endfunction()
+
+# All generators hang on this target.
+add_custom_target(npu_generated)
+
+# npu_generate(NAME OUTPUTS files... COMMAND args... DEPENDS files...): runs a generator of gen/ at build time; its outputs
+# are under the build tree in gen/.
+function(npu_generate name)
+  cmake_parse_arguments(ARG "" "" "OUTPUTS;COMMAND;DEPENDS" ${ARGN})
+  add_custom_command(OUTPUT ${ARG_OUTPUTS} COMMAND ${Python3_EXECUTABLE} ${ARG_COMMAND}
+                     DEPENDS ${ARG_DEPENDS} ${CMAKE_SOURCE_DIR}/gen/tables.py WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} VERBATIM)
+  add_custom_target(npu_generated_${name} DEPENDS ${ARG_OUTPUTS})
+  add_dependencies(npu_generated npu_generated_${name})
+endfunction()
