@@ -1,0 +1,105 @@
+"""End to end: real wheels, real processes, started as a user would start them, through `anynpu run`.
+
+Environment:
+  ANYNPU_PROGRAM   the launcher (default: the newest build tree's bin/anynpu)
+  ANYNPU_PYTHON    Python with torch 2.13.0 and torch_npu 2.13.0 (default: the one that runs pytest)
+  ANYNPU_PYTHON_29 Python 3.12 with torch 2.9.0 and torch_npu 2.9.0.post2; tests that need it are not collected without it
+  ANYNPU_SEED      seed of the run-time inputs (default: from the clock; printed)
+"""
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import textwrap
+import time
+import uuid
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+SEED = int(os.environ.get("ANYNPU_SEED", str(time.time_ns() % 1_000_000)))
+WHEELS = {"2.13": os.environ.get("ANYNPU_PYTHON", sys.executable)}
+if os.environ.get("ANYNPU_PYTHON_29"):
+    WHEELS["2.9"] = os.environ["ANYNPU_PYTHON_29"]
+
+
+def find_program() -> str:
+    if os.environ.get("ANYNPU_PROGRAM"):
+        return os.environ["ANYNPU_PROGRAM"]
+    found = sorted(ROOT.glob("build/*/tree/bin/anynpu"), key=lambda p: p.stat().st_mtime)
+    if not found:
+        pytest.exit("No anynpu program: build first, or set ANYNPU_PROGRAM.", returncode=3)
+    return str(found[-1])
+
+
+def pytest_report_header(config):
+    return f"end to end: seed {SEED} (repeat with ANYNPU_SEED={SEED}), wheels {', '.join(sorted(WHEELS))}"
+
+
+class Done:
+    """A finished process: its code, stdout and stderr, and how long it took."""
+
+    def __init__(self, code: int, out: str, err: str, seconds: float, command: list[str]):
+        self.code, self.out, self.err, self.seconds, self.command = code, out, err, seconds, command
+
+    def ok(self) -> "Done":
+        assert self.code == 0, f"exit code {self.code} after {self.seconds:.1f} s: {' '.join(self.command)[:300]}\n" + self.tail()
+        return self
+
+    def tail(self) -> str:
+        return f"--- stdout\n{self.out[-3000:]}\n--- stderr\n{self.err[-6000:]}"
+
+    def says(self, *patterns: str) -> "Done":
+        for p in patterns:
+            assert re.search(p, self.out, re.M), f"no line like {p!r}\n" + self.tail()
+        return self
+
+
+class Machine:
+    """A software machine of its own for one test, so that tests never share cards."""
+
+    def __init__(self, tmp: pathlib.Path, python: str):
+        self.tmp, self.python, self.name = tmp, python, "t" + uuid.uuid4().hex[:8]
+
+    def run(self, *command: str, cards: int = 2, timeout: float = 240, env: dict | None = None, options: tuple = (),
+            stdin: str | None = None) -> Done:
+        line = [find_program(), "run", "-n", str(cards), "--machine", self.name, *options, "--", *command]
+        full = os.environ | {"PATH": f"{pathlib.Path(self.python).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1",
+                             "PYTHONPATH": "", "ANYNPU_SEED": str(SEED)} | (env or {})
+        started = time.monotonic()
+        p = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.tmp, env=full,
+                             stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL, start_new_session=True)
+        try:
+            out, err = p.communicate(stdin, timeout=timeout)
+        except subprocess.TimeoutExpired:
+            os.killpg(p.pid, 9)
+            out, err = p.communicate()
+            pytest.fail(f"no end after {timeout} s: {' '.join(command)[:300]}\n" + Done(-1, out, err, timeout, line).tail())
+        return Done(p.returncode, out, err, time.monotonic() - started, line)
+
+    def py(self, code: str, **kw) -> Done:
+        """Runs a program text with the wheel's Python."""
+        path = self.tmp / f"prog_{uuid.uuid4().hex[:6]}.py"
+        path.write_text(textwrap.dedent(code))
+        return self.run(self.python, str(path), **kw)
+
+    def script(self, name: str, code: str) -> str:
+        path = self.tmp / name
+        path.write_text(textwrap.dedent(code))
+        return str(path)
+
+
+@pytest.fixture(params=sorted(WHEELS))
+def machine(request, tmp_path):
+    """Runs the test once for each installed wheel."""
+    return Machine(tmp_path, WHEELS[request.param])
+
+
+@pytest.fixture
+def machine213(tmp_path):
+    """For what does not depend on the wheel's version."""
+    return Machine(tmp_path, WHEELS["2.13"])

@@ -1,0 +1,40 @@
+"""A process that used a card ends in less than a second, whichever way it ends, and leaves nothing behind."""
+import collections
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from conftest import find_program
+
+WAYS = {
+    "normal": "pass",
+    "sys.exit in a thread": "import threading, sys; t = threading.Thread(target=sys.exit); t.start(); t.join()",
+    "os._exit": "import os; os._exit(0)",
+    "SIGTERM": "import os, signal; os.kill(os.getpid(), signal.SIGTERM)",
+    "SIGINT": "import os, signal; os.kill(os.getpid(), signal.SIGINT)",
+    "call from atexit after finalize": "import atexit; acl = torch_npu.npu; atexit._run_exitfuncs(); torch.npu.device_count()",
+    "work still queued": "y = x\nfor _ in range(50): y = y * 1.0001",
+}
+
+
+@pytest.mark.parametrize("way", list(WAYS))
+def test_python_process_ends(machine213, way):
+    """Interpreter start and end are Python's; what is measured is the time from the last statement to the end."""
+    code = f"""
+        import os, sys, time
+        import torch, torch_npu
+        x = torch.ones(1000, device="npu:0")
+        (x + x).sum().item()
+        print("END", time.monotonic(), flush=True)
+    """
+    import textwrap
+    done = machine213.py(textwrap.dedent(code) + WAYS[way] + "\n")
+    ended = time.monotonic()
+    expected = {"SIGTERM": (-signal.SIGTERM, 128 + signal.SIGTERM), "SIGINT": (-signal.SIGINT, 1, 130)}.get(way, (0,))
+    assert done.code in expected, done.tail()
+    assert "Segmentation" not in done.err and "core dumped" not in done.err
+    took = ended - float(done.out.split("END", 1)[1].split()[0])
+    assert took < 3.0, f"{way}: {took:.2f} s from the last statement to the end\n{done.tail()}"
