@@ -84,6 +84,8 @@ def run(side: str, queue: str, program: str, null: str) -> dict[str, list[float]
         command = [program, "run", "--", *command]
     elif side == "null":
         env["LD_LIBRARY_PATH"] = null
+    else:
+        env["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"  # torch finds torch_npu installed and would load it
     done = subprocess.run(command, env=env, capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"{side}: exit code {done.returncode}\n{done.stderr[-3000:]}")
