@@ -1,0 +1,25 @@
+#include "base/os/fd.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace npu::os {
+
+Result<Fd> MakeMemfd(const char* label, uint64_t bytes) {
+  Fd fd(memfd_create(label, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd) {
+    return Error(Code::kBadAlloc, "memfd_create({}) failed: {}.", label, std::strerror(errno))
+        .Remedy("Raise the limit of open files (ulimit -n).");
+  }
+  if (ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
+    return Error(Code::kBadAlloc, "Anonymous shared memory {} cannot have {} bytes: {}.", label, bytes, std::strerror(errno))
+        .Remedy("Check the limit of file sizes (ulimit -f).");
+  }
+  fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+  return fd;
+}
+
+}  // namespace npu::os
