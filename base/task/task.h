@@ -49,13 +49,16 @@ struct Outcome {
 struct TaskContext {
   Parallel& parallel;    // the threads of this card
   const Waker& waker;    // wakes this task's stream; copy it before returning Parked
-  bool stopping = false; // the stream is being aborted: a task that waits must finish with an error now
+  bool stopping = false;  // the stream is being aborted: a task that waits must finish with an error now
 };
 
 class Task {
  public:
   virtual ~Task() = default;
   virtual Outcome Run(TaskContext& context) = 0;
+  // Called instead of Run when the task will never run (its stream failed before it, or was aborted): whoever waits for
+  // its effect must learn `why`. The task is destroyed next.
+  virtual void Drop(const Status& why) { static_cast<void>(why); }
   // Static text, for traces and errors, e.g. "aclnnAdd".
   virtual const char* Name() const = 0;
   // Rough run time in ns; below about 3000 an idle stream runs it on the calling thread. 0 means unknown: never inline.

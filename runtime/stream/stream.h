@@ -42,6 +42,14 @@ class Stream {
   virtual uint32_t id() const = 0;
 
   void AddRef() { refs_.fetch_add(1, std::memory_order_relaxed); }
+  // For weak holders: false once the last reference is gone.
+  bool TryAddRef() {
+    uint32_t refs = refs_.load(std::memory_order_relaxed);
+    while (refs != 0) {
+      if (refs_.compare_exchange_weak(refs, refs + 1, std::memory_order_acquire, std::memory_order_relaxed)) return true;
+    }
+    return false;
+  }
   void Release() {
     if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }

@@ -1,0 +1,336 @@
+#include "runtime/stream/task_stream.h"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <utility>
+
+#include "runtime/workers/process.h"
+
+namespace npu::rt {
+namespace {
+// How far a synchronising thread follows "waits for": longer chains are left to the workers.
+constexpr int kHelpDepth = 256;
+constexpr int kSyncSpinPauses = 300;
+// A worker gives the stream back after so many tasks, so that a busy stream does not starve the others of its card.
+constexpr int kTasksPerTurn = 64;
+constexpr int kEndless = 1 << 30;
+// How long a synchronising call may last once the process is exiting and the workers are gone.
+constexpr auto kExitPatience = std::chrono::milliseconds(200);
+}  // namespace
+
+// What wakers hold: may outlive the stream.
+class TaskStream::Target final : public Waker::Target {
+ public:
+  explicit Target(TaskStream* stream) : stream_(stream) {}
+  void Wake() override {
+    Ref<TaskStream> stream;
+    {
+      const std::lock_guard lock(mutex_);
+      if (stream_ == nullptr || !stream_->TryAddRef()) return;
+      stream = Ref<TaskStream>::Adopt(stream_);
+    }
+    stream->OnWake();
+  }
+  void Forget() {
+    const std::lock_guard lock(mutex_);
+    stream_ = nullptr;
+  }
+
+ private:
+  std::mutex mutex_;
+  TaskStream* stream_;
+};
+
+Ref<TaskStream> TaskStream::Make(Pool& pool, const Options& options) {
+  return Ref<TaskStream>::Adopt(new TaskStream(pool, options));
+}
+
+TaskStream::TaskStream(Pool& pool, const Options& options)
+    : pool_(pool), options_(options), target_(std::make_shared<Target>(this)), waker_(target_) {}
+
+TaskStream::~TaskStream() { target_->Forget(); }
+
+Status TaskStream::Enqueue(TaskPtr task) {
+  const uint32_t cost = task->CostNs();
+  std::unique_lock lock(mutex_);
+  if (!aborted_.ok()) {
+    const Status why = aborted_;
+    lock.unlock();
+    task->Drop(why);
+    return why;
+  }
+  ++submitted_;
+  if (state_ != State::kIdle) {
+    queue_.push_back(std::move(task));
+    return {};
+  }
+  if (cost != 0 && cost < kInlineNs) {
+    state_ = State::kRunning;
+    current_ = std::move(task);
+    AddRef();
+    lock.unlock();
+    Drain(1, kNobody);
+    return {};
+  }
+  queue_.push_back(std::move(task));
+  AddRef();
+  MakeReady(lock);
+  return {};
+}
+
+Status TaskStream::Launch(void* self, RunNow run, MakeTask make, uint32_t cost_ns) {
+  if (cost_ns == 0 || cost_ns >= kInlineNs) return Enqueue(make(self));
+  {
+    const std::lock_guard lock(mutex_);
+    const bool dropping = stop_on_failure_ && !failure_.ok();
+    if (!aborted_.ok() || state_ != State::kIdle || dropping) run = nullptr;
+    if (run != nullptr) {
+      state_ = State::kRunning;
+      ++submitted_;
+    }
+  }
+  if (run == nullptr) return Enqueue(make(self));
+  TaskContext context{pool_.parallel(), waker_, false};
+  Outcome outcome;
+  try {
+    outcome = run(self, context);
+  } catch (const std::exception& e) {
+    outcome = Outcome::Done(Error(Code::kInternal, "A task ended with an exception: {}.", e.what()));
+  }
+  std::unique_lock lock(mutex_);
+  if (outcome.step == Outcome::Step::kParked) {
+    outcome = Outcome::Done(Error(Code::kInternal, "Work that said it would take {} ns wanted to wait.", cost_ns));
+  }
+  Account(std::move(outcome.status));
+  if (queue_.empty()) {
+    state_ = State::kIdle;
+  } else {
+    AddRef();
+    MakeReady(lock);
+  }
+  return {};
+}
+
+// Precondition: state idle or running by this thread or parked, with the active reference held.
+void TaskStream::MakeReady(std::unique_lock<std::mutex>& lock) {
+  state_ = State::kReady;
+  const bool helper = waiting_ > 0;  // that thread runs the stream; it kicks the pool if it leaves instead
+  const bool push = !std::exchange(in_pool_queue_, true);
+  Ref<TaskStream> self = push ? Ref<TaskStream>::Share(this) : Ref<TaskStream>();
+  lock.unlock();
+  if (helper) progress_.notify_all();
+  const auto wake = helper ? Pool::Wake::kNone : Pool::Wake::kOne;
+  if (push) {
+    pool_.Push(std::move(self), static_cast<int>(options_.priority), wake);
+  } else if (wake == Pool::Wake::kOne) {
+    pool_.Kick();
+  }
+}
+
+void TaskStream::OnWake() {
+  std::unique_lock lock(mutex_);
+  if (state_ == State::kParked) {
+    MakeReady(lock);
+  } else if (state_ == State::kRunning) {
+    wake_pending_ = true;
+  }
+}
+
+bool TaskStream::Claim() {
+  const std::lock_guard lock(mutex_);
+  if (state_ != State::kReady) return false;
+  state_ = State::kRunning;
+  return true;
+}
+
+void TaskStream::Serve() {
+  {
+    const std::lock_guard lock(mutex_);
+    in_pool_queue_ = false;
+    if (state_ != State::kReady) return;
+    state_ = State::kRunning;
+  }
+  Drain(kTasksPerTurn, kNobody);
+}
+
+Outcome TaskStream::RunGuarded(Task& task, TaskContext& context) {
+  try {
+    return task.Run(context);
+  } catch (const std::exception& e) {
+    return Outcome::Done(Error(Code::kInternal, "{}: the task ended with an exception: {}.", task.Name(), e.what()));
+  }
+}
+
+void TaskStream::Account(Status status) {
+  if (!status.ok() && failure_.ok()) failure_ = std::move(status);
+  Advance(1 + std::exchange(dropped_behind_, 0));
+}
+
+void TaskStream::Advance(uint64_t tasks) {
+  if (done_.fetch_add(tasks, std::memory_order_release) + tasks < wake_at_) return;
+  wake_at_ = kNobody;
+  progress_.notify_all();
+}
+
+// Runs at most `turns` tasks and none once `until` tasks are done. Precondition: this thread has put the state to running
+// and an active reference is held. Leaves the stream idle, parked or ready.
+void TaskStream::Drain(int turns, uint64_t until) {
+  bool idle = false;
+  std::unique_lock lock(mutex_);
+  while (true) {
+    if (!current_) {
+      if (queue_.empty()) {
+        state_ = State::kIdle;
+        idle = true;
+        break;
+      }
+      if (turns <= 0 || done_.load(std::memory_order_relaxed) >= until) {
+        MakeReady(lock);
+        return;
+      }
+      current_ = std::move(queue_.front());
+      queue_.pop_front();
+    }
+    --turns;
+    wake_pending_ = false;
+    const bool stopping = !aborted_.ok();
+    const bool drop = !stopping && stop_on_failure_ && !failure_.ok();
+    const Status why = stopping ? aborted_ : drop ? failure_ : Status();
+    lock.unlock();
+
+    Outcome outcome;
+    if (!drop) {
+      TaskContext context{pool_.parallel(), waker_, stopping};
+      outcome = RunGuarded(*current_, context);
+    }
+    const bool parked = outcome.step == Outcome::Step::kParked && !stopping;
+    if (drop || (outcome.step == Outcome::Step::kParked && stopping)) current_->Drop(why);
+    if (!parked) current_.reset();
+
+    lock.lock();
+    if (parked) {
+      if (wake_pending_ || !aborted_.ok()) continue;
+      state_ = State::kParked;
+      break;
+    }
+    blocked_on_ = {};
+    Account(std::move(outcome.status));
+  }
+  lock.unlock();
+  if (idle) Release();
+}
+
+bool TaskStream::Idle() const {
+  const std::lock_guard lock(mutex_);
+  return done_.load(std::memory_order_acquire) == submitted_;
+}
+
+uint64_t TaskStream::submitted() const {
+  const std::lock_guard lock(mutex_);
+  return submitted_;
+}
+
+Status TaskStream::Failure() const {
+  const std::lock_guard lock(mutex_);
+  return aborted_.ok() ? failure_ : aborted_;
+}
+
+void TaskStream::SetStopOnFailure(bool stop) {
+  const std::lock_guard lock(mutex_);
+  stop_on_failure_ = stop;
+}
+
+bool TaskStream::stop_on_failure() const {
+  const std::lock_guard lock(mutex_);
+  return stop_on_failure_;
+}
+
+void TaskStream::SetBlockedOn(Ref<TaskStream> other) {
+  const std::lock_guard lock(mutex_);
+  std::swap(blocked_on_, other);
+}
+
+// Runs one step of this stream, or of the stream it waits for at the end of the chain; false when there is nothing that
+// this thread could run.
+bool TaskStream::Help(uint64_t until) {
+  Ref<TaskStream> stream = Ref<TaskStream>::Share(this);
+  for (int depth = 0; stream && depth < kHelpDepth; ++depth) {
+    if (stream->Claim()) {
+      stream->Drain(stream.get() == this ? kEndless : 1, stream.get() == this ? until : kNobody);
+      return true;
+    }
+    Ref<TaskStream> next;
+    {
+      const std::lock_guard lock(stream->mutex_);
+      next = stream->blocked_on_;
+    }
+    stream = std::move(next);
+  }
+  return false;
+}
+
+Status TaskStream::WaitFor(uint64_t until, Deadline deadline) {
+  if (Exiting()) deadline = deadline.left() < kExitPatience ? deadline : Deadline::In(kExitPatience);
+  bool timed_out = false;
+  while (done_.load(std::memory_order_acquire) < until) {
+    if (Help(until)) continue;
+    if (deadline.passed()) {
+      timed_out = true;
+      break;
+    }
+    for (int i = 0; i < kSyncSpinPauses && done_.load(std::memory_order_acquire) < until; ++i) Pause();
+    std::unique_lock lock(mutex_);
+    ++waiting_;
+    const auto moved = [&] {
+      if (done_.load(std::memory_order_relaxed) >= until || state_ == State::kReady) return true;
+      wake_at_ = std::min(wake_at_, until);
+      return false;
+    };
+    if (deadline.never()) {
+      progress_.wait(lock, moved);
+    } else {
+      progress_.wait_until(lock, deadline.at(), moved);
+    }
+    --waiting_;
+  }
+  pool_.Kick();  // this thread may have been counted on to run the stream
+  if (!timed_out) return {};
+  return Error(Code::kSyncTimeout, "Stream {} of card {} was not done within the time limit: {} of {} tasks have run.",
+               options_.id, card(), done_.load(std::memory_order_relaxed), submitted())
+      .Remedy("Wait longer, or look for a task that waits for something that never comes.");
+}
+
+Status TaskStream::WaitIdle(Deadline deadline) { return WaitFor(submitted(), deadline); }
+
+Status TaskStream::Synchronize(Deadline deadline) {
+  NPU_TRY(WaitIdle(deadline));
+  const std::lock_guard lock(mutex_);
+  if (!aborted_.ok()) return aborted_;
+  return std::exchange(failure_, Status());
+}
+
+void TaskStream::Abort(const Status& why) {
+  std::deque<TaskPtr> dropped;
+  {
+    const std::lock_guard lock(mutex_);
+    if (aborted_.ok()) aborted_ = why;
+    dropped.swap(queue_);
+  }
+  for (auto& task : dropped) task->Drop(why);
+  const size_t count = dropped.size();
+  dropped.clear();
+  std::unique_lock lock(mutex_);
+  if (current_ || state_ == State::kRunning) {
+    dropped_behind_ += count;
+  } else {
+    Advance(count);
+  }
+  if (state_ == State::kParked) {
+    MakeReady(lock);
+  } else if (state_ == State::kRunning) {
+    wake_pending_ = true;
+  }
+}
+
+}  // namespace npu::rt

@@ -1,0 +1,104 @@
+// The stream that runs: a FIFO of tasks served by whichever thread claims it.
+//
+// States: idle (nothing queued), ready (work queued, nobody on it), running (one thread inside), parked (the front task
+// waits for a Waker). A ready stream is in its pool's queue; a worker or a synchronising thread claims it. Small work on an
+// idle stream runs on the enqueuing thread, which claims it in the same step.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+
+#include "runtime/stream/stream.h"
+#include "runtime/workers/pool.h"
+
+namespace npu::rt {
+
+// Work estimated below this runs inline on an idle stream: the price of waking a worker (docs/performance.md, Runtime).
+inline constexpr uint32_t kInlineNs = 3000;
+
+class TaskStream final : public Stream {
+ public:
+  struct Options {
+    Context* context = nullptr;  // outlives the stream
+    uint32_t id = 0;
+    uint32_t priority = 0;
+    uint32_t flags = 0;
+  };
+  static Ref<TaskStream> Make(Pool& pool, const Options& options);
+
+  // Any thread.
+  Status Enqueue(TaskPtr task) override;
+  Status Launch(void* self, RunNow run, MakeTask make, uint32_t cost_ns) override;
+  Status Synchronize(Deadline deadline) override;
+  bool Idle() const override;
+  Context& context() const override { return *options_.context; }
+  int card() const override { return pool_.card(); }
+  uint32_t id() const override { return options_.id; }
+  uint32_t priority() const { return options_.priority; }
+  uint32_t flags() const { return options_.flags; }
+
+  // The failure that the next synchronise will report; ok when there is none.
+  Status Failure() const;
+  // Waits until nothing is queued, without taking the failure.
+  Status WaitIdle(Deadline deadline);
+
+  // With stop, tasks behind a failed one are dropped until the failure has been reported; without, they run.
+  void SetStopOnFailure(bool stop);
+  bool stop_on_failure() const;
+
+  // Drops what is queued, makes a waiting task finish, and answers `why` to everything from now on. Does not wait.
+  void Abort(const Status& why);
+
+  // The front task waits for `other`, so that a synchronising thread can run that one. Called by the task inside Run.
+  void SetBlockedOn(Ref<TaskStream> other);
+
+  // Number of the last task given to this stream, from 1.
+  uint64_t submitted() const;
+
+  // For the pool: runs tasks if the stream is still ready.
+  void Serve();
+
+ private:
+  enum class State : uint8_t { kIdle, kReady, kRunning, kParked };
+  class Target;
+  static constexpr uint64_t kNobody = ~uint64_t{0};
+
+  TaskStream(Pool& pool, const Options& options);
+  ~TaskStream() override;
+
+  void OnWake();
+  bool Claim();
+  void Drain(int turns, uint64_t until);
+  void Account(Status status);
+  void Advance(uint64_t tasks);
+  void MakeReady(std::unique_lock<std::mutex>& lock);
+  bool Help(uint64_t until);
+  Status WaitFor(uint64_t until, Deadline deadline);
+  Outcome RunGuarded(Task& task, TaskContext& context);
+
+  Pool& pool_;
+  const Options options_;
+  std::shared_ptr<Target> target_;
+  Waker waker_;
+
+  mutable std::mutex mutex_;  // held for a few instructions, never while a task runs
+  std::condition_variable progress_;
+  std::deque<TaskPtr> queue_;
+  TaskPtr current_;  // touched without the lock only by the thread in state running
+  State state_ = State::kIdle;
+  bool wake_pending_ = false;    // woken while the task was still deciding to park
+  bool in_pool_queue_ = false;
+  bool stop_on_failure_ = false;
+  int waiting_ = 0;              // threads asleep in WaitFor
+  uint64_t wake_at_ = kNobody;   // the smallest count of done tasks one of them waits for
+  uint64_t dropped_behind_ = 0;  // tasks an abort dropped behind the running one; they count as done with it
+  Status failure_;               // first failed task since the last report
+  Status aborted_;               // sticky
+  Ref<TaskStream> blocked_on_;
+  uint64_t submitted_ = 0;
+  std::atomic<uint64_t> done_{0};
+};
+
+}  // namespace npu::rt
