@@ -34,6 +34,9 @@ if(NPU_TESTS)
   include(GoogleTest)
 endif()
 
+# Rooms of libnpu_core.so: its version script, not the compiler, decides what other libraries of ours see.
+set(NPU_CORE_ROOMS base tensor device runtime)
+
 function(npu_room name)
   cmake_parse_arguments(ARG "" "" "DEPS;LIBS;GENERATED" ${ARGN})
   file(GLOB_RECURSE all CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
@@ -44,6 +47,9 @@ function(npu_room name)
   add_library(npu_${name} OBJECT ${sources} ${ARG_GENERATED})
   target_link_libraries(npu_${name} PUBLIC npu_flags ${ARG_LIBS})
   add_dependencies(npu_${name} npu_generated)
+  if(name IN_LIST NPU_CORE_ROOMS)
+    set_target_properties(npu_${name} PROPERTIES CXX_VISIBILITY_PRESET default)
+  endif()
   set_property(GLOBAL PROPERTY NPU_DEPS_${name} "${ARG_DEPS}")
   foreach(dep IN LISTS ARG_DEPS)
     # Usage requirements only: CMake does not hand objects on. They are named where something is linked (npu_objects).
