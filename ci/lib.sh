@@ -74,10 +74,10 @@ need_packages() {
   logged "$cache/logs/apt.log" apt-get install -y -q --no-install-recommends $missing || die "apt-get could not install: $missing"
 }
 
-# The Python that torch and torch_npu 2.13.0 have wheels for; ANYNPU_PYTHON overrides.
+# The Python that torch and torch_npu 2.13.0 have wheels for; ANYNPU_BASE_PYTHON overrides.
 find_python() {
   local candidate
-  for candidate in ${ANYNPU_PYTHON:-python3.11 python3.12 python3.10 python3.13 python3}; do
+  for candidate in ${ANYNPU_BASE_PYTHON:-python3.11 python3.12 python3.10 python3.13 python3}; do
     if "$candidate" -c 'import sys, venv, ensurepip; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; then
       command -v "$candidate"
       return 0

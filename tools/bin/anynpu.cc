@@ -1,0 +1,3 @@
+#include "tools/launch/cli.h"
+
+int main(int argc, char** argv) { return npu::launch::Main(argc, argv); }

@@ -1,0 +1,216 @@
+#include "tools/launch/cli.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "device/machine/machine.h"
+#include "device/profile/profile.h"
+#include "tools/launch/devices.h"
+#include "tools/launch/environment.h"
+#include "tools/launch/install.h"
+#include "tools/launch/tree.h"
+
+namespace npu::launch {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr int kUsage = 2, kNotExecutable = 126, kNotFound = 127;
+constexpr const char* kAnnounced = "ANYNPU_ANNOUNCED";  // set once the line about software NPUs was written
+
+// What run, env and up share: which machine, and what it is like. Each becomes the variable that the libraries read.
+struct MachineOptions {
+  std::string cards, soc, hbm, cann, name;
+
+  void AddTo(CLI::App& app) {
+    app.add_option("-n,--cards", cards, "number of cards (default 2)")->type_name("CARDS");
+    app.add_option("--soc", soc, "what the cards are: Ascend910B4, 910B3, ... (default Ascend910B4)")->type_name("NAME");
+    app.add_option("--hbm", hbm, "memory of one card: 32G, 512M (default: the real card's)")->type_name("SIZE");
+    app.add_option("--cann", cann, "CANN version to report (default 9.1.0)")->type_name("VERSION");
+    app.add_option("--machine", name, "a machine of its own (default: default)")->type_name("NAME");
+  }
+
+  Variables Asked() const {
+    Variables asked;
+    for (const auto& [variable, value] : {std::pair{"ANYNPU_CARDS", &cards}, {"ANYNPU_SOC", &soc}, {"ANYNPU_HBM", &hbm},
+                                          {"ANYNPU_CANN", &cann}, {"ANYNPU_MACHINE", &name}}) {
+      if (!value->empty()) asked.emplace_back(variable, *value);
+    }
+    return asked;
+  }
+};
+
+int Fail(const Status& status, int code = kUsage) {
+  fmt::print(stderr, "{}\n", status.Message());
+  return code;
+}
+
+void Export(const Variables& variables) {
+  for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
+}
+
+// Variables of the machine (set in this process too, so that the device layer reads them) and of the install tree.
+Result<Variables> Prepare(const MachineOptions& options) {
+  Variables variables = options.Asked();
+  Export(variables);
+  NPU_ASSIGN(const fs::path tree, FindTree());
+  NPU_ASSIGN(const device::MachineConfig config, device::ConfigFromEnvironment());
+  fs::path home = tree;
+  if (config.cann && *config.cann != device::kDefaultCann) {
+    NPU_ASSIGN(const fs::path cache, CacheFolder());
+    NPU_ASSIGN(home, HomeFor(tree, device::kDefaultCann, *config.cann, cache));
+  }
+  for (auto& variable : EnvironmentFor(tree, home, FromProcess)) variables.push_back(std::move(variable));
+  return variables;
+}
+
+void Announce(const device::Machine& machine) {
+  if (std::getenv(kAnnounced)) return;
+  setenv(kAnnounced, "1", 1);
+  fmt::print(stderr, "anynpu: {} software {} {} (machine {}, CANN {}); they compute on this computer's processor.\n",
+             machine.cards(), machine.profile().soc, machine.cards() == 1 ? "NPU" : "NPUs", machine.name(), machine.cann());
+}
+
+int Execute(std::vector<std::string> command) {
+  std::vector<char*> argv;
+  for (std::string& word : command) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  execvp(argv[0], argv.data());
+  const int error = errno;
+  fmt::print(stderr, "anynpu: {}: {}\n", command[0], std::strerror(error));
+  return error == ENOENT ? kNotFound : kNotExecutable;
+}
+
+int Run(const MachineOptions& options, bool quiet, bool dev_nodes, const std::vector<std::string>& command) {
+  if (command.empty()) {
+    fmt::print(stderr, "anynpu run: no command. Example: anynpu run -- python train.py\n");
+    return kUsage;
+  }
+  Result<Variables> variables = Prepare(options);
+  if (!variables.ok()) return Fail(variables.status());
+  Result<device::MachineConfig> config = device::ConfigFromEnvironment();
+  if (!config.ok()) return Fail(config.status());
+  // The slot taken here stays with this process across exec, so the machine lives as long as the command.
+  Result<std::unique_ptr<device::Machine>> machine = device::Enter(*config);
+  if (!machine.ok()) return Fail(machine.status());
+  const device::Machine* joined = machine->release();
+  if (quiet) setenv(kAnnounced, "1", 1);
+  Announce(*joined);
+  if (dev_nodes) {
+    if (Status status = PrivateDev(joined->cards()); !status.ok()) Fail(status);
+  }
+  Export(*variables);
+  return Execute(command);
+}
+
+int PrintEnvironment(const MachineOptions& options) {
+  Result<Variables> variables = Prepare(options);
+  if (!variables.ok()) return Fail(variables.status());
+  std::fputs(ShellExports(*variables).c_str(), stdout);
+  return 0;
+}
+
+int Up(const MachineOptions& options) {
+  Export(options.Asked());
+  Result<device::MachineConfig> config = device::ConfigFromEnvironment();
+  Status status = config.ok() ? device::Keep(*config) : config.status();
+  if (!status.ok()) return Fail(status);
+  fmt::print("machine {} is kept until `anynpu down`\n", config->name);
+  return 0;
+}
+
+int Down(const std::string& name) {
+  const Status status = device::Drop(name);
+  return status.ok() ? 0 : Fail(status);
+}
+
+int Links(const std::string& prefix, bool remove) {
+  Result<fs::path> tree = FindTree();
+  if (!tree.ok()) return Fail(tree.status());
+  const fs::path folder = fs::absolute(prefix).lexically_normal();
+  const Status status = remove ? Uninstall(*tree, folder) : Install(*tree, folder);
+  if (!status.ok()) return Fail(status, 1);
+  for (const Link& link : LinksFor(*tree)) fmt::print("{} {}\n", remove ? "-" : "+", (folder / link.at).string());
+  return 0;
+}
+
+int Smi(std::vector<std::string> arguments) {
+  Result<Variables> variables = Prepare({});
+  if (!variables.ok()) return Fail(variables.status());
+  Export(*variables);
+  arguments.insert(arguments.begin(), "npu-smi");
+  if (arguments.size() == 1) arguments.push_back("info");
+  return Execute(arguments);
+}
+
+// Words behind the first `--` belong to the command, whatever they look like.
+std::vector<std::string> SplitCommand(int& argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    if (std::strcmp(argv[i], "--") == 0) {
+      std::vector<std::string> command(argv + i + 1, argv + argc);
+      argc = i;
+      return command;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+int Main(int argc, char** argv) {
+  std::vector<std::string> command = SplitCommand(argc, argv);
+  CLI::App app("A software Ascend NPU: programs written for torch_npu run on this computer's processor.", "anynpu");
+  app.require_subcommand(1);
+  MachineOptions options;
+
+  CLI::App* run = app.add_subcommand("run", "Run a command that sees the software NPUs");
+  options.AddTo(*run);
+  bool quiet = false, dev_nodes = false;
+  run->add_flag("-q,--quiet", quiet, "do not say that the NPUs are software");
+  run->add_flag("--dev-nodes", dev_nodes, "show /dev/davinci* to the command (needs user and mount namespaces)");
+  run->prefix_command();
+  run->usage("anynpu run [OPTIONS] -- COMMAND...");
+
+  CLI::App* env = app.add_subcommand("env", "Print shell exports: eval \"$(anynpu env)\"");
+  options.AddTo(*env);
+  CLI::App* up = app.add_subcommand("up", "Keep a machine when no process uses it");
+  options.AddTo(*up);
+  std::string down_name = "default";
+  CLI::App* down = app.add_subcommand("down", "Let a kept machine go");
+  down->add_option("--machine", down_name, "which")->type_name("NAME");
+
+  std::string prefix;
+  bool remove = false;
+  CLI::App* install = app.add_subcommand("install", "Lay links where guides expect the vendor's files");
+  install->add_option("--prefix", prefix, "folder, e.g. /usr/local/Ascend")->required()->type_name("DIR");
+  install->add_flag("--remove", remove, "take the links away");
+
+  CLI::App* smi = app.add_subcommand("smi", "npu-smi, without a path set up");
+  smi->prefix_command();
+  CLI::App* version = app.add_subcommand("version", "Print versions");
+  CLI11_PARSE(app, argc, argv);
+
+  if (*run) {
+    if (command.empty()) command = run->remaining();
+    return Run(options, quiet, dev_nodes, command);
+  }
+  if (*env) return PrintEnvironment(options);
+  if (*up) return Up(options);
+  if (*down) return Down(down_name);
+  if (*install) return Links(prefix, remove);
+  if (*smi) return Smi(smi->remaining());
+  if (*version) {
+    fmt::print("anynpu {}, reports CANN {} and driver {} unless asked otherwise\n", NPU_VERSION, device::kDefaultCann,
+               device::kDefaultDriver);
+  }
+  return 0;
+}
+
+}  // namespace npu::launch

@@ -1,0 +1,50 @@
+#include "tools/launch/environment.h"
+
+#include <cstdlib>
+#include <sstream>
+
+namespace npu::launch {
+namespace {
+
+// Our folder in front, and only once; empty parts stay as they are, since they mean the working directory.
+std::string InFront(const std::string& folder, const std::optional<std::string>& list) {
+  if (!list || list->empty()) return folder;
+  std::string rest;
+  std::istringstream parts(*list);
+  for (std::string part; std::getline(parts, part, ':');) {
+    if (part != folder) rest += ':' + part;
+  }
+  return folder + rest;
+}
+
+}  // namespace
+
+Variables EnvironmentFor(const std::filesystem::path& tree, const std::filesystem::path& home, const Lookup& current) {
+  // TASK_QUEUE_ENABLE is left as the user has it: the one place to set a default, once measurements speak for one.
+  return {
+      {"ASCEND_HOME_PATH", home},
+      {"ASCEND_TOOLKIT_HOME", home},
+      {"ASCEND_OPP_PATH", home / "opp"},
+      {"ASCEND_AICPU_PATH", home},
+      {"LD_LIBRARY_PATH", InFront(tree / "lib64", current("LD_LIBRARY_PATH"))},
+      {"PATH", InFront(tree / "bin", current("PATH"))},
+      {"PYTHONPATH", InFront(tree / "python" / "site-packages", current("PYTHONPATH"))},
+  };
+}
+
+std::string ShellExports(const Variables& variables) {
+  std::string out;
+  for (const auto& [name, value] : variables) {
+    out += "export " + name + "='";
+    for (char c : value) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    out += "'\n";
+  }
+  return out;
+}
+
+std::optional<std::string> FromProcess(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value ? std::optional<std::string>(value) : std::nullopt;
+}
+
+}  // namespace npu::launch
