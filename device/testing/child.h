@@ -1,0 +1,119 @@
+// Real processes for tests: a forked child that runs a function, talks over a pipe and is ended by its own id.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+namespace npu::testing {
+
+class Child {
+ public:
+  // The child's end: words to the parent and from it.
+  class Side {
+   public:
+    Side(int out, int in) : out_(out), in_(in) {}
+    void Send(uint64_t word) { if (write(out_, &word, sizeof word) != sizeof word) _exit(99); }
+    uint64_t Receive() {
+      uint64_t word = 0;
+      if (read(in_, &word, sizeof word) != sizeof word) _exit(98);
+      return word;
+    }
+
+   private:
+    int out_, in_;
+  };
+
+  explicit Child(const std::function<int(Side&)>& run) {
+    int up[2], down[2];
+    if (pipe(up) != 0 || pipe(down) != 0) std::abort();
+    pid_ = fork();
+    if (pid_ == 0) {
+      close(up[0]);
+      close(down[1]);
+      Side side(up[1], down[0]);
+      const int code = run(side);
+      _exit(code);
+    }
+    close(up[1]);
+    close(down[0]);
+    from_ = up[0];
+    to_ = down[1];
+  }
+  Child(const Child&) = delete;
+  ~Child() {
+    if (!reaped_) {
+      Kill();
+      Wait();
+    }
+    close(from_);
+    close(to_);
+  }
+
+  pid_t pid() const { return pid_; }
+  uint64_t Receive() {
+    uint64_t word = 0;
+    EXPECT_EQ(read(from_, &word, sizeof word), static_cast<ssize_t>(sizeof word)) << "the child ended early";
+    return word;
+  }
+  void Send(uint64_t word) { EXPECT_EQ(write(to_, &word, sizeof word), static_cast<ssize_t>(sizeof word)); }
+  // SIGKILL, and until it is dead; the zombie stays until Wait.
+  void Kill() {
+    kill(pid_, SIGKILL);
+    siginfo_t info;
+    waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT);
+  }
+  // Exit code, or 1000 + signal.
+  int Wait() {
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    reaped_ = true;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+  }
+  // As Wait, but -1 while it still runs.
+  int Poll() {
+    int status = 0;
+    if (waitpid(pid_, &status, WNOHANG) == 0) return -1;
+    reaped_ = true;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+  }
+
+ private:
+  pid_t pid_ = -1;
+  int from_ = -1, to_ = -1;
+  bool reaped_ = false;
+};
+
+// A directory of its own for the state files of one test.
+class ScratchRuntimeDir {
+ public:
+  ScratchRuntimeDir() {
+    char text[] = "/tmp/anynpu-test-XXXXXX";
+    if (mkdtemp(text) == nullptr) std::abort();
+    path_ = text;
+    if (const char* old = std::getenv("XDG_RUNTIME_DIR")) old_ = old;
+    setenv("XDG_RUNTIME_DIR", text, 1);
+  }
+  ~ScratchRuntimeDir() {
+    if (old_.empty()) {
+      unsetenv("XDG_RUNTIME_DIR");
+    } else {
+      setenv("XDG_RUNTIME_DIR", old_.c_str(), 1);
+    }
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_, old_;
+};
+
+}  // namespace npu::testing
