@@ -152,7 +152,9 @@ Status Context::AddStream(const StreamOptions& options, const char* function, vo
                  machine->profile().soc, limit)
         .Remedy("Destroy streams that are no longer used, or use fewer in each process.");
   }
-  const TaskStream::Options full{this, *id, std::min<uint32_t>(options.priority, Pool::kPriorities - 1), options.flags};
+  AddRef();
+  const TaskStream::Options full{this, [](Context* context) { context->Release(); }, *id,
+                                 std::min<uint32_t>(options.priority, Pool::kPriorities - 1), options.flags};
   *raw = stream_table().Add(TaskStream::Make(pool_, full));
   if (*raw == nullptr) {
     stream_ids().Give(card_, *id);
