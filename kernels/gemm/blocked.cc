@@ -51,7 +51,7 @@ struct Call {
   const PanelSource& a;
   const PanelSource& b;
   const Sink& sink;
-  Range blocks{0, 0};              // blocks of k of this pass
+  Range blocks{0, 0};               // blocks of k of this pass
   const float* shared_a = nullptr;  // panels of all rows for all blocks of this pass, or null
   const float* shared_b = nullptr;
 };
@@ -213,17 +213,18 @@ Status Blocked(Parallel& parallel, int64_t m, int64_t n, int64_t k, const PanelS
   if (!shared) return NoScratch();
   for (int64_t begin = 0; begin < cut.k_blocks; begin += pass) {
     call.blocks = {begin, std::min(begin + pass, cut.k_blocks)};
-    parallel.For(call.blocks.size() * panels, std::max<int64_t>(1, 65536 / panel_floats), [&](int64_t from, int64_t to) {
-      for (int64_t x = from; x < to; ++x) {
-        const int64_t p = x % panels;
-        float* dst = shared.As() + x * panel_floats;
-        if (split_rows) {
-          PackB(call, begin + x / panels, {p, p + 1}, dst);
-        } else {
-          PackA(call, begin + x / panels, {p, p + 1}, dst);
-        }
-      }
-    });
+    parallel.For(call.blocks.size() * panels, std::max<int64_t>(1, 65536 / panel_floats),
+                 [&](int64_t from, int64_t to) {
+                   for (int64_t x = from; x < to; ++x) {
+                     const int64_t p = x % panels;
+                     float* dst = shared.As() + x * panel_floats;
+                     if (split_rows) {
+                       PackB(call, begin + x / panels, {p, p + 1}, dst);
+                     } else {
+                       PackA(call, begin + x / panels, {p, p + 1}, dst);
+                     }
+                   }
+                 });
     (split_rows ? call.shared_b : call.shared_a) = shared.As();
     NPU_TRY(RunGrid(parallel, call, row_parts, col_parts));
   }

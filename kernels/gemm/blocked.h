@@ -4,8 +4,8 @@
 //   Sink sink{.data = y, .row = n, .col = 1};
 //   NPU_TRY(Blocked(parallel, m, n, k, a, b, sink));
 //
-// k is cut into blocks that depend on k alone, and within a block every element of C is one chain of fused multiply-adds, so
-// the bits of the result depend neither on the number of workers nor on how C is cut.
+// k is cut into blocks that depend on k alone, and within a block every element of C is one chain of fused
+// multiply-adds, so the bits of the result depend neither on the number of workers nor on how C is cut.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,8 @@ class MatrixSource final : public PanelSource {
   int64_t stride_i_, stride_k_, size_;
 };
 
-// Where (i, j) of the result goes: data + i * row + (j / segment) * segment_stride + (j % segment) * col. Segments let the
-// columns of one product run over the images of a batch.
+// Where (i, j) of the result goes: data + i * row + (j / segment) * segment_stride + (j % segment) * col. Segments let
+// the columns of one product run over the images of a batch.
 struct Sink {
   void* data = nullptr;
   Element element = Element::kF32;
@@ -55,8 +55,8 @@ Status Blocked(Parallel& parallel, int64_t m, int64_t n, int64_t k, const PanelS
                const Sink& sink);
 
 // Writes rows x cols products (ldt apart) of the tile at (i0, j0) through the sink. Products of earlier blocks of k are
-// added when not `first`: from `partial` (ldp apart) if given, otherwise from the f32 result itself. The result is final
-// when `last`; otherwise it goes back to where products of earlier blocks come from.
+// added when not `first`: from `partial` (ldp apart) if given, otherwise from the f32 result itself. The result is
+// final when `last`; otherwise it goes back to where products of earlier blocks come from.
 void Finish(const Sink& sink, const float* tile, int64_t ldt, int64_t i0, int rows, int64_t j0, int cols, bool first,
             bool last, float* partial, int64_t ldp);
 

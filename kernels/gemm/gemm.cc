@@ -96,7 +96,8 @@ Status Gemm(Parallel& parallel, const Problem& problem) {
 
   int64_t count = 1;
   for (int d = 0; d < p.batch_rank; ++d) count *= p.batch_shape[static_cast<size_t>(d)];
-  const double flops = 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(std::max<int64_t>(p.k, 1));
+  const double flops =
+      2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(std::max<int64_t>(p.k, 1));
   // Many products, or small ones, are shared out whole; few large ones are cut.
   constexpr double kLarge = 2e8, kWorthATask = 2e5;
   if (count == 1 || flops > kLarge || (count < parallel.Workers() && flops > 1e7)) {
@@ -112,7 +113,8 @@ Status Gemm(Parallel& parallel, const Problem& problem) {
       if (!One(serial, p, i).ok()) ok.store(false, std::memory_order_relaxed);
     }
   });
-  if (!ok.load(std::memory_order_relaxed)) return Error(Code::kOutOfHostMemory, "The host has no memory left for a batch of {} matrix products.", count)
+  if (!ok.load(std::memory_order_relaxed))
+    return Error(Code::kOutOfHostMemory, "The host has no memory left for a batch of {} matrix products.", count)
         .Remedy("Free host memory or raise the memory limit of the process.");
   return {};
 }

@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <hwy/targets.h>
 #include <atomic>
 #include <cmath>
 #include <cstring>
-#include <hwy/targets.h>
 #include <limits>
 #include <random>
 #include <thread>
@@ -51,14 +51,23 @@ uint32_t Seed() {
 double Read(const Operand& o, int64_t i, int64_t j, int64_t batch = 0) {
   const int64_t at = i * o.row + j * o.col + batch * o.batch[0];
   switch (o.dtype) {
-    case DType::f32: return static_cast<float*>(o.data)[at];
-    case DType::f64: return static_cast<double*>(o.data)[at];
-    case DType::f16: return ToF32(static_cast<F16*>(o.data)[at]);
-    case DType::bf16: return ToF32(static_cast<Bf16*>(o.data)[at]);
-    case DType::i32: return static_cast<int32_t*>(o.data)[at];
-    case DType::i64: return static_cast<double>(static_cast<int64_t*>(o.data)[at]);
-    case DType::i8: return static_cast<int8_t*>(o.data)[at];
-    default: ADD_FAILURE(); return 0;
+    case DType::f32:
+      return static_cast<float*>(o.data)[at];
+    case DType::f64:
+      return static_cast<double*>(o.data)[at];
+    case DType::f16:
+      return ToF32(static_cast<F16*>(o.data)[at]);
+    case DType::bf16:
+      return ToF32(static_cast<Bf16*>(o.data)[at]);
+    case DType::i32:
+      return static_cast<int32_t*>(o.data)[at];
+    case DType::i64:
+      return static_cast<double>(static_cast<int64_t*>(o.data)[at]);
+    case DType::i8:
+      return static_cast<int8_t*>(o.data)[at];
+    default:
+      ADD_FAILURE();
+      return 0;
   }
 }
 
@@ -74,11 +83,21 @@ struct Held {
     operand.dtype = type;
     const int64_t pad = 1 + static_cast<int64_t>(random() % 9);
     switch (layout) {
-      case kRows: operand.row = cols, operand.col = 1; break;
-      case kColumns: operand.row = 1, operand.col = rows; break;
-      case kPaddedRows: operand.row = cols + pad, operand.col = 1; break;
-      case kPaddedColumns: operand.row = 1, operand.col = rows + pad; break;
-      default: operand.row = 2 * cols + pad, operand.col = 2; break;
+      case kRows:
+        operand.row = cols, operand.col = 1;
+        break;
+      case kColumns:
+        operand.row = 1, operand.col = rows;
+        break;
+      case kPaddedRows:
+        operand.row = cols + pad, operand.col = 1;
+        break;
+      case kPaddedColumns:
+        operand.row = 1, operand.col = rows + pad;
+        break;
+      default:
+        operand.row = 2 * cols + pad, operand.col = 2;
+        break;
     }
     const int64_t extent = rows == 0 || cols == 0 ? 0 : (rows - 1) * operand.row + (cols - 1) * operand.col + 1;
     operand.batch[0] = extent;
@@ -88,13 +107,27 @@ struct Held {
     for (int64_t i = 0; i < extent * batch; ++i) {
       const float v = uniform(random);
       switch (type) {
-        case DType::f32: static_cast<float*>(operand.data)[i] = v; break;
-        case DType::f64: static_cast<double*>(operand.data)[i] = v; break;
-        case DType::f16: static_cast<F16*>(operand.data)[i] = RoundTo<F16>(v); break;
-        case DType::bf16: static_cast<Bf16*>(operand.data)[i] = RoundTo<Bf16>(v); break;
-        case DType::i32: static_cast<int32_t*>(operand.data)[i] = static_cast<int32_t>(v * 9); break;
-        case DType::i64: static_cast<int64_t*>(operand.data)[i] = static_cast<int64_t>(v * 9); break;
-        default: static_cast<int8_t*>(operand.data)[i] = static_cast<int8_t>(v * 2); break;
+        case DType::f32:
+          static_cast<float*>(operand.data)[i] = v;
+          break;
+        case DType::f64:
+          static_cast<double*>(operand.data)[i] = v;
+          break;
+        case DType::f16:
+          static_cast<F16*>(operand.data)[i] = RoundTo<F16>(v);
+          break;
+        case DType::bf16:
+          static_cast<Bf16*>(operand.data)[i] = RoundTo<Bf16>(v);
+          break;
+        case DType::i32:
+          static_cast<int32_t*>(operand.data)[i] = static_cast<int32_t>(v * 9);
+          break;
+        case DType::i64:
+          static_cast<int64_t*>(operand.data)[i] = static_cast<int64_t>(v * 9);
+          break;
+        default:
+          static_cast<int8_t*>(operand.data)[i] = static_cast<int8_t>(v * 2);
+          break;
       }
     }
   }
@@ -113,14 +146,18 @@ struct Case {
   double alpha, beta;
 
   std::string Print() const {
-    return fmt::format("batch {} m {} n {} k {} layouts {} {} {} types {} {} {} alpha {} beta {}", batch, m, n, k, la, lb, lc,
-                       Name(ta), Name(tb), Name(tc), alpha, beta);
+    return fmt::format("batch {} m {} n {} k {} layouts {} {} {} types {} {} {} alpha {} beta {}", batch, m, n, k, la,
+                       lb, lc, Name(ta), Name(tb), Name(tc), alpha, beta);
   }
 };
 
 // Unit of the last place of the result type, relative.
 double Epsilon(DType t) {
-  return t == DType::f16 ? 0x1p-10 : t == DType::bf16 ? 0x1p-7 : t == DType::f32 ? 0x1p-23 : t == DType::f64 ? 0x1p-52 : 0;
+  return t == DType::f16    ? 0x1p-10
+         : t == DType::bf16 ? 0x1p-7
+         : t == DType::f32  ? 0x1p-23
+         : t == DType::f64  ? 0x1p-52
+                            : 0;
 }
 
 void Check(const Case& c, Parallel& parallel, std::mt19937& random) {
@@ -156,7 +193,9 @@ void Check(const Case& c, Parallel& parallel, std::mt19937& random) {
         const double bound = std::abs(want) * Epsilon(c.tc) * 0.51 +
                              (std::abs(c.alpha) * magnitude + std::abs(self)) * work * static_cast<double>(c.k + 3);
         ASSERT_LE(std::abs(got - want), bound) << "at " << x << " " << i << " " << j << ": " << got << " for " << want;
-        const auto at = Held::kGuard + static_cast<size_t>(i * out.operand.row + j * out.operand.col + x * out.operand.batch[0]) * size;
+        const auto at =
+            Held::kGuard +
+            static_cast<size_t>(i * out.operand.row + j * out.operand.col + x * out.operand.batch[0]) * size;
         for (size_t s = 0; s < size; ++s) written[at + s] = true;
       }
     }
@@ -249,7 +288,7 @@ TEST_P(EveryTarget, NanAndInfinityGoWhereTheyBelong) {
     Held a(DType::f32, 1, m, k, Held::kRows, random), b(DType::f32, 1, k, n, Held::kRows, random),
         c(DType::f32, 1, m, n, Held::kRows, random);
     const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
-    static_cast<float*>(a.operand.data)[1 * k + 5] = nan;  // row 1
+    static_cast<float*>(a.operand.data)[1 * k + 5] = nan;   // row 1
     static_cast<float*>(b.operand.data)[7 * n + 36] = inf;  // column 36, the sign by the row
     for (int64_t i = 0; i < m * n; ++i) static_cast<float*>(c.operand.data)[i] = nan;
     Problem p{.m = m, .n = n, .k = k};

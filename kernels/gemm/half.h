@@ -1,4 +1,5 @@
-// Scalar conversions between f32 and the half types. The wrappers keep f16 and bf16 apart in overloads; both are 16 bits.
+// Scalar conversions between f32 and the half types. The wrappers keep f16 and bf16 apart in overloads; both are 16
+// bits.
 #pragma once
 
 #include <bit>

@@ -30,8 +30,8 @@ HWY_INLINE V LoadBlocks(const T* const* rows, int64_t offset) {
 #endif
 }
 
-// Unit stride along k: `groups` vectors of rows, four k at a time, transposed within 128-bit blocks. Stores go upwards in
-// memory, so what a store writes past its panel row is overwritten by the next.
+// Unit stride along k: `groups` vectors of rows, four k at a time, transposed within 128-bit blocks. Stores go upwards
+// in memory, so what a store writes past its panel row is overwritten by the next.
 template <class T, int kGroups>
 void PackTransposed(const T* src, int64_t stride_i, int count, int width, int64_t k, float* dst) {
   const D d;

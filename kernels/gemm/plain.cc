@@ -69,15 +69,33 @@ void Run(Parallel& parallel, const Problem& p, const Operand& a, const Operand& 
 Status Plain(Parallel& parallel, const Problem& p, const Operand& a, const Operand& b, const Operand& c,
              const Operand& self) {
   switch (c.dtype) {
-    case DType::f64: Run<double>(parallel, p, a, b, c, self); break;
-    case DType::i64: Run<int64_t>(parallel, p, a, b, c, self); break;
-    case DType::u64: Run<uint64_t>(parallel, p, a, b, c, self); break;
-    case DType::i32: Run<int32_t>(parallel, p, a, b, c, self); break;
-    case DType::u32: Run<uint32_t>(parallel, p, a, b, c, self); break;
-    case DType::i16: Run<int16_t>(parallel, p, a, b, c, self); break;
-    case DType::u16: Run<uint16_t>(parallel, p, a, b, c, self); break;
-    case DType::i8: Run<int8_t>(parallel, p, a, b, c, self); break;
-    case DType::u8: Run<uint8_t>(parallel, p, a, b, c, self); break;
+    case DType::f64:
+      Run<double>(parallel, p, a, b, c, self);
+      break;
+    case DType::i64:
+      Run<int64_t>(parallel, p, a, b, c, self);
+      break;
+    case DType::u64:
+      Run<uint64_t>(parallel, p, a, b, c, self);
+      break;
+    case DType::i32:
+      Run<int32_t>(parallel, p, a, b, c, self);
+      break;
+    case DType::u32:
+      Run<uint32_t>(parallel, p, a, b, c, self);
+      break;
+    case DType::i16:
+      Run<int16_t>(parallel, p, a, b, c, self);
+      break;
+    case DType::u16:
+      Run<uint16_t>(parallel, p, a, b, c, self);
+      break;
+    case DType::i8:
+      Run<int8_t>(parallel, p, a, b, c, self);
+      break;
+    case DType::u8:
+      Run<uint8_t>(parallel, p, a, b, c, self);
+      break;
     default:
       return Error(Code::kUnsupportedDType, "A matrix product of {} is not computed.", Name(c.dtype))
           .Remedy("Use float32, float16, bfloat16, float64 or an integer type.");

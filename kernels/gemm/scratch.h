@@ -1,5 +1,5 @@
-// Private memory for packed panels: leased from a pool of the calling thread, aligned to a page, on huge pages where the
-// host has them.
+// Private memory for packed panels: leased from a pool of the calling thread, aligned to a page, on huge pages where
+// the host has them.
 //
 //   Scratch panel(bytes);
 //   if (!panel) return NoScratch();
@@ -22,7 +22,9 @@ class Scratch {
 
   explicit operator bool() const { return data_ != nullptr; }
   template <class T = float>
-  T* As() const { return static_cast<T*>(data_); }
+  T* As() const {
+    return static_cast<T*>(data_);
+  }
 
  private:
   void* data_ = nullptr;

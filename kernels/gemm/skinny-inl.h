@@ -33,7 +33,8 @@ HWY_INLINE void StreamTile(int64_t k, const float* HWY_RESTRICT a, const T* HWY_
   }
   for (int64_t p = 0; p < k; ++p) {
     // The columns to the right come next; rows may lie on a page each, where the hardware does not look ahead.
-    HWY_UNROLL(8) for (int j = 0; j < NV; j += static_cast<int>(64 / sizeof(T) / kLanes) > 0 ? 64 / sizeof(T) / kLanes : 1) {
+    HWY_UNROLL(8)
+    for (int j = 0; j<NV; j += static_cast<int>(64 / sizeof(T) / kLanes)> 0 ? 64 / sizeof(T) / kLanes : 1) {
       hwy::Prefetch(b + (NV + j) * kLanes);
     }
     V bv[NV];
@@ -79,9 +80,7 @@ HWY_INLINE void DotTile(int64_t k, const float* HWY_RESTRICT a, int64_t lda, con
                         float* HWY_RESTRICT c, int64_t ldc) {
   const D d;
   V acc[MR][NB];
-  HWY_UNROLL(8) for (int i = 0; i < MR; ++i) {
-    HWY_UNROLL(8) for (int j = 0; j < NB; ++j) acc[i][j] = hn::Zero(d);
-  }
+  HWY_UNROLL(8) for (int i = 0; i < MR; ++i) { HWY_UNROLL(8) for (int j = 0; j < NB; ++j) acc[i][j] = hn::Zero(d); }
   int64_t p = 0;
   for (; p + kLanes <= k; p += kLanes) {
     V bv[NB];

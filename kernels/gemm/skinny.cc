@@ -8,9 +8,9 @@
 namespace npu::gemm {
 namespace {
 
-constexpr int64_t kStreamTerms = 256;     // rows of B walked before the next columns: their pages stay in the TLB
-constexpr int64_t kDotTerms = 1024;       // 8 rows of A of this length fit in L1
-constexpr int64_t kColumnStep = 128;      // tasks begin at multiples of this
+constexpr int64_t kStreamTerms = 256;        // rows of B walked before the next columns: their pages stay in the TLB
+constexpr int64_t kDotTerms = 1024;          // 8 rows of A of this length fit in L1
+constexpr int64_t kColumnStep = 128;         // tasks begin at multiples of this
 constexpr int64_t kSerialBytes = 192 << 10;  // of B; below this one thread is quicker
 
 const char* At(const SkinnyB& b, int64_t j, int64_t k) {
@@ -80,8 +80,8 @@ Status Skinny(Parallel& parallel, int64_t m, int64_t n, int64_t k, const PanelSo
       }
     }
     for (int64_t j = 0; j < cols; j += 64) {
-      Finish(sink, c + j, ld, 0, static_cast<int>(m), begin + j, static_cast<int>(std::min<int64_t>(64, cols - j)), true, true,
-             nullptr, 0);
+      Finish(sink, c + j, ld, 0, static_cast<int>(m), begin + j, static_cast<int>(std::min<int64_t>(64, cols - j)),
+             true, true, nullptr, 0);
     }
   };
 

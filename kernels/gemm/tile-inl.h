@@ -1,6 +1,6 @@
 // The register tile: MR rows times NV vectors of accumulators, one pass over k, for packed panels.
-// Each element of C is one chain of fused multiply-adds in the order of k, whatever MR and NV are: edges and interior, and
-// any split of C over threads, give the same bits.
+// Each element of C is one chain of fused multiply-adds in the order of k, whatever MR and NV are: edges and interior,
+// and any split of C over threads, give the same bits.
 #if defined(NPU_GEMM_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef NPU_GEMM_TILE_INL_H_
 #undef NPU_GEMM_TILE_INL_H_

@@ -79,8 +79,8 @@ void Ours(const Shape& s, npu::DType type, npu::Parallel& parallel, void* a, voi
 void OpenBlas(const Shape& s, const float* a, const float* b, float* c, double* seconds) {
   *seconds = Seconds([&] {
     for (int64_t i = 0; i < s.batch; ++i) {
-      cblas_sgemm(CblasRowMajor, s.ta ? CblasTrans : CblasNoTrans, s.tb ? CblasTrans : CblasNoTrans, static_cast<int>(s.m),
-                  static_cast<int>(s.n), static_cast<int>(s.k), 1.0f, a + i * s.m * s.k,
+      cblas_sgemm(CblasRowMajor, s.ta ? CblasTrans : CblasNoTrans, s.tb ? CblasTrans : CblasNoTrans,
+                  static_cast<int>(s.m), static_cast<int>(s.n), static_cast<int>(s.k), 1.0f, a + i * s.m * s.k,
                   static_cast<int>(s.ta ? s.m : s.k), b + i * s.k * s.n, static_cast<int>(s.tb ? s.k : s.n), 0.0f,
                   c + i * s.m * s.n, static_cast<int>(s.n));
     }

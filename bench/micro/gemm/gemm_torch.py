@@ -1,8 +1,11 @@
 """The shapes of gemm.shapes through torch on the CPU, in the output form of gemm_bench."""
+import os
 import sys
 import time
 
-import torch
+os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"  # the judge is torch alone
+
+import torch  # noqa: E402
 
 dtype = {"torch": torch.float32, "torch-bf16": torch.bfloat16}[sys.argv[1]]
 if len(sys.argv) > 3:

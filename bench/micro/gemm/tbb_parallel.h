@@ -18,8 +18,7 @@ class TbbParallel final : public Parallel {
     const int64_t blocks = (n + grain - 1) / grain;
     arena_.execute([&] {
       oneapi::tbb::parallel_for(
-          int64_t{0}, blocks,
-          [&](int64_t i) { block(body, i * grain, i * grain + grain < n ? i * grain + grain : n); },
+          int64_t{0}, blocks, [&](int64_t i) { block(body, i * grain, i * grain + grain < n ? i * grain + grain : n); },
           oneapi::tbb::simple_partitioner());
     });
   }
