@@ -21,8 +21,7 @@ inline constexpr uint32_t kInlineNs = 3000;
 class TaskStream final : public Stream {
  public:
   struct Options {
-    Context* context = nullptr;
-    void (*release_context)(Context*) = nullptr;  // gives back the stream's count of its context
+    Context* context = nullptr;  // outlives the stream
     uint32_t id = 0;
     uint32_t priority = 0;
     uint32_t flags = 0;
@@ -42,8 +41,6 @@ class TaskStream final : public Stream {
 
   // The failure that the next synchronise will report; ok when there is none.
   Status Failure() const;
-  // Why the stream was aborted; ok while it was not.
-  Status AbortReason() const;
   // Waits until nothing is queued, without taking the failure.
   Status WaitIdle(Deadline deadline);
 
@@ -57,12 +54,8 @@ class TaskStream final : public Stream {
   // The front task waits for `other`, so that a synchronising thread can run that one. Called by the task inside Run.
   void SetBlockedOn(Ref<TaskStream> other);
 
-  // As Enqueue; `*position` is the task's number on this stream, from 1.
-  Status Submit(TaskPtr task, uint64_t* position);
-  // Number of the last task given to this stream.
+  // Number of the last task given to this stream, from 1.
   uint64_t submitted() const;
-  // Waits until so many tasks are done, helping as Synchronize does; takes no failure.
-  Status WaitFor(uint64_t until, Deadline deadline);
 
   // For the pool: runs tasks if the stream is still ready.
   void Serve();
@@ -82,6 +75,7 @@ class TaskStream final : public Stream {
   void Advance(uint64_t tasks);
   void MakeReady(std::unique_lock<std::mutex>& lock);
   bool Help(uint64_t until);
+  Status WaitFor(uint64_t until, Deadline deadline);
   Outcome RunGuarded(Task& task, TaskContext& context);
 
   Pool& pool_;

@@ -176,7 +176,6 @@ int Main(int argc, char** argv) {
   run->add_flag("-q,--quiet", quiet, "do not say that the NPUs are software");
   run->add_flag("--dev-nodes", dev_nodes, "show /dev/davinci* to the command (needs user and mount namespaces)");
   run->prefix_command();
-  run->usage("anynpu run [OPTIONS] -- COMMAND...");
 
   CLI::App* env = app.add_subcommand("env", "Print shell exports: eval \"$(anynpu env)\"");
   options.AddTo(*env);
