@@ -203,8 +203,8 @@ Result<std::unique_ptr<Machine>> Enter(const MachineConfig& config) {
 void Machine::Leave() {
   if (file_ == nullptr) return;
   std::lock_guard lock(file_mutex_);
-  if (left_ || !file_->Lock().ok()) return;
-  left_ = true;
+  if (left() || !file_->Lock().ok()) return;
+  left_.store(true, std::memory_order_release);  // before the slot can become another's
   ReleaseSlot(*shared_, SlotIndex(slot_));
   if (RepairSlots(*shared_, *file_) == 0 && shared_->header.kept.load(std::memory_order_relaxed) == 0) file_->Remove();
   file_->Unlock();
@@ -226,7 +226,10 @@ int32_t Machine::PidOf(uint32_t slot) const {
   return entry == nullptr ? 0 : entry->pid.load(std::memory_order_relaxed);
 }
 
-CardUse& Machine::Mine(int card) const { return shared_->slots[SlotIndex(slot_)].cards[card]; }
+CardUse& Machine::Mine(int card) const {
+  static CardUse nowhere{};
+  return left() ? nowhere : shared_->slots[SlotIndex(slot_)].cards[card];
+}
 
 void Machine::Repair(bool force) const {
   const int64_t now = static_cast<int64_t>(NowMs());

@@ -81,7 +81,10 @@ class Machine {
   // The shared entry of a process, or null when the word names nobody. Content is hostile.
   Slot* SlotOf(uint32_t slot) const;
   StateLayout& shared() const { return *shared_; }
+  // This process's figures of one card; a place without meaning once it has left.
   CardUse& Mine(int card) const;
+  // The process is ending: nothing may be granted any more.
+  bool left() const { return left_.load(std::memory_order_acquire); }
 
   // Returns what dead processes held. At most every 50 ms, unless forced.
   void Repair(bool force = false) const;
@@ -109,7 +112,7 @@ class Machine {
   const Profile* profile_ = nullptr;
   uint64_t hbm_bytes_ = 0, system_bytes_ = 0, host_limit_ = 0, nonce_ = 0;
   uint32_t slot_ = 0;
-  bool left_ = false;  // guarded by file_mutex_
+  std::atomic<bool> left_{false};  // written under file_mutex_
   StateLayout* shared_ = nullptr;
   std::unique_ptr<StateFile> file_;
   mutable std::atomic<int64_t> repaired_ms_{0};

@@ -7,47 +7,20 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
 #include <thread>
 
 #include "base/log/log.h"
+#include "base/os/fork.h"
 #include "base/os/process.h"
 
 namespace npu::device {
 namespace {
 
 using namespace std::chrono_literals;
-
-// Descriptors that a forked child closes: a lock belongs to the open file, which parent and child would share.
-constexpr int kTracked = 64;
-std::atomic<int> tracked[kTracked];  // descriptor + 1
-
-void CloseTrackedInChild() {
-  for (auto& entry : tracked) {
-    if (const int fd = entry.exchange(0, std::memory_order_relaxed) - 1; fd >= 0) close(fd);
-  }
-}
-
-void Track(int fd) {
-  static std::once_flag once;
-  std::call_once(once, [] { pthread_atfork(nullptr, nullptr, CloseTrackedInChild); });
-  for (auto& entry : tracked) {
-    int none = 0;
-    if (entry.compare_exchange_strong(none, fd + 1, std::memory_order_relaxed)) return;
-  }
-}
-
-void Untrack(int fd) {
-  for (auto& entry : tracked) {
-    int held = fd + 1;
-    if (entry.compare_exchange_strong(held, 0, std::memory_order_relaxed)) return;
-  }
-}
 
 Result<os::Fd> OpenDirectory(const std::string& path, bool create) {
   if (create && mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
@@ -131,7 +104,7 @@ Status CheckHeader(const StateHeader& header, uint64_t file_bytes) {
 StateFile::~StateFile() {
   Unlock();
   if (layout_ != nullptr) munmap(layout_, sizeof(StateLayout));
-  if (fd_) Untrack(fd_.get());
+  if (fd_) os::ForgetInChildren(fd_.get());
 }
 
 Result<std::unique_ptr<StateFile>> StateFile::Open(const std::string& name, Missing missing) {
@@ -191,7 +164,7 @@ Result<std::unique_ptr<StateFile>> StateFile::Open(const std::string& name, Miss
         continue;
       }
     }
-    Track(file->fd_.get());
+    os::CloseInChildren(file->fd_.get());
     return file;
   }
   return Error(Code::kInternal, "The machine's state file {} is taken away again and again.", file->path_)
