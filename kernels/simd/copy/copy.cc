@@ -1,0 +1,123 @@
+#include "kernels/simd/copy/copy.h"
+
+#include <cstring>
+
+#include "kernels/simd/rows/convert.h"
+#include "kernels/simd/rows/walk.h"
+
+namespace npu::simd {
+namespace {
+
+template <class T>
+void CopyRun(const void* src, int64_t src_step, void* dst, int64_t dst_step, int64_t n) {
+  const T* from = static_cast<const T*>(src);
+  T* to = static_cast<T*>(dst);
+  if (src_step == 0) {
+    const T v = *from;
+    for (int64_t i = 0; i < n; ++i) to[i * dst_step] = v;
+  } else {
+    for (int64_t i = 0; i < n; ++i) to[i * dst_step] = from[i * src_step];
+  }
+}
+
+struct Wide {
+  uint64_t half[2];
+};
+
+void CopySame(const void* src, int64_t src_step, void* dst, int64_t dst_step, int64_t n, int item) {
+  if (src_step == 1 && dst_step == 1) {
+    std::memmove(dst, src, static_cast<size_t>(n) * static_cast<size_t>(item));
+    return;
+  }
+  switch (item) {
+    case 1: return CopyRun<uint8_t>(src, src_step, dst, dst_step, n);
+    case 2: return CopyRun<uint16_t>(src, src_step, dst, dst_step, n);
+    case 4: return CopyRun<uint32_t>(src, src_step, dst, dst_step, n);
+    case 8: return CopyRun<uint64_t>(src, src_step, dst, dst_step, n);
+    case 16: return CopyRun<Wide>(src, src_step, dst, dst_step, n);
+    default: return;
+  }
+}
+
+// By way of a type that holds both exactly.
+template <class C>
+void CopyConverted(const void* src, DType from, int64_t src_step, void* dst, DType to, int64_t dst_step, int64_t n) {
+  alignas(64) C buffer[kChunk];
+  for (int64_t i = 0; i < n; i += kChunk) {
+    const int64_t len = n - i < kChunk ? n - i : kChunk;
+    Load(At(src, from, i * src_step), from, src_step, len, buffer);
+    Write(buffer, len, At(dst, to, i * dst_step), to, dst_step);
+  }
+}
+
+}  // namespace
+
+void Copy(const Tensor& src, const Tensor& dst, Parallel& parallel) {
+  Walk<2> walk;
+  for (int d = 0; d < dst.rank; ++d) {
+    const auto i = static_cast<size_t>(d);
+    walk.Add(dst.shape[i], {dst.strides[i], src.strides[i]});
+  }
+  if (dst.Numel() == 0) return;
+  walk.Sort(0);
+  walk.Merge();
+  const auto inner = walk.TakeInner();
+  const int64_t rows = walk.Count();
+  const bool same = src.dtype == dst.dtype;
+  const bool via_f32 = (IsHalf(src.dtype) || src.dtype == DType::f32) && (IsFloat(dst.dtype) && dst.dtype != DType::f64);
+  const bool via_f64 = IsFloat(src.dtype) || src.dtype == DType::f64;
+  // One long run is cut by elements, many short ones by rows.
+  const int64_t pieces = rows >= 16 ? 1 : (inner.size + kGrain - 1) / kGrain;
+  const int64_t len = (inner.size + pieces - 1) / pieces;
+  parallel.For(rows * pieces, RowsPerBlock(len), [&](int64_t begin, int64_t end) {
+    Walk<2> w = walk;
+    w.Seek(begin / pieces);
+    int64_t piece = begin % pieces;
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t first = piece * len;
+      const int64_t n = first + len < inner.size ? len : inner.size - first;
+      if (n > 0) {
+        const void* from = At(src.data, src.dtype, w.offset[1] + first * inner.stride[1]);
+        void* to = At(dst.data, dst.dtype, w.offset[0] + first * inner.stride[0]);
+        if (same) CopySame(from, inner.stride[1], to, inner.stride[0], n, ItemSize(src.dtype));
+        else if (via_f32) CopyConverted<float>(from, src.dtype, inner.stride[1], to, dst.dtype, inner.stride[0], n);
+        else if (via_f64) CopyConverted<double>(from, src.dtype, inner.stride[1], to, dst.dtype, inner.stride[0], n);
+        else CopyConverted<int64_t>(from, src.dtype, inner.stride[1], to, dst.dtype, inner.stride[0], n);
+      }
+      if (++piece == pieces) {
+        piece = 0;
+        w.Next();
+      }
+    }
+  });
+}
+
+Tensor DenseLike(const Tensor& t, void* data) {
+  Tensor dense = t;
+  dense.data = data;
+  int64_t stride = 1;
+  for (int d = t.rank - 1; d >= 0; --d) {
+    dense.strides[static_cast<size_t>(d)] = stride;
+    stride *= t.shape[static_cast<size_t>(d)];
+  }
+  return dense;
+}
+
+DenseIn::DenseIn(const Tensor& t, Parallel& parallel) : tensor_(t) {
+  if (t.Contiguous()) return;
+  scratch_.emplace(t.Numel() * ItemSize(t.dtype));
+  tensor_ = DenseLike(t, scratch_->data());
+  Copy(t, tensor_, parallel);
+}
+
+DenseOut::DenseOut(const Tensor& t, Parallel& parallel, bool loads) : original_(t), tensor_(t), parallel_(parallel) {
+  if (t.Contiguous()) return;
+  scratch_.emplace(t.Numel() * ItemSize(t.dtype));
+  tensor_ = DenseLike(t, scratch_->data());
+  if (loads) Copy(t, tensor_, parallel);
+}
+DenseOut::~DenseOut() {
+  if (scratch_) Copy(tensor_, original_, parallel_);
+}
+
+}  // namespace npu::simd
