@@ -58,14 +58,24 @@ void Copy(const Tensor& src, const Tensor& dst, Parallel& parallel) {
     const auto i = static_cast<size_t>(d);
     walk.Add(dst.shape[i], {dst.strides[i], src.strides[i]});
   }
-  if (dst.Numel() == 0) return;
+  CopyWalk(walk, src.data, src.dtype, dst.data, dst.dtype, parallel);
+}
+
+void Fill(const void* value, const Tensor& dst, Parallel& parallel) {
+  Walk<2> walk;
+  for (int d = 0; d < dst.rank; ++d) walk.Add(dst.shape[static_cast<size_t>(d)], {dst.strides[static_cast<size_t>(d)], 0});
+  CopyWalk(walk, value, dst.dtype, dst.data, dst.dtype, parallel);
+}
+
+void CopyWalk(Walk<2> walk, const void* src, DType src_type, void* dst, DType dst_type, Parallel& parallel) {
+  if (walk.Count() == 0) return;
   walk.Sort(0);
   walk.Merge();
   const auto inner = walk.TakeInner();
   const int64_t rows = walk.Count();
-  const bool same = src.dtype == dst.dtype;
-  const bool via_f32 = (IsHalf(src.dtype) || src.dtype == DType::f32) && (IsFloat(dst.dtype) && dst.dtype != DType::f64);
-  const bool via_f64 = IsFloat(src.dtype) || src.dtype == DType::f64;
+  const bool same = src_type == dst_type;
+  const bool via_f32 = (IsHalf(src_type) || src_type == DType::f32) && IsFloat(dst_type) && dst_type != DType::f64;
+  const bool via_f64 = IsFloat(src_type);
   // One long run is cut by elements, many short ones by rows.
   const int64_t pieces = rows >= 16 ? 1 : (inner.size + kGrain - 1) / kGrain;
   const int64_t len = (inner.size + pieces - 1) / pieces;
@@ -77,12 +87,12 @@ void Copy(const Tensor& src, const Tensor& dst, Parallel& parallel) {
       const int64_t first = piece * len;
       const int64_t n = first + len < inner.size ? len : inner.size - first;
       if (n > 0) {
-        const void* from = At(src.data, src.dtype, w.offset[1] + first * inner.stride[1]);
-        void* to = At(dst.data, dst.dtype, w.offset[0] + first * inner.stride[0]);
-        if (same) CopySame(from, inner.stride[1], to, inner.stride[0], n, ItemSize(src.dtype));
-        else if (via_f32) CopyConverted<float>(from, src.dtype, inner.stride[1], to, dst.dtype, inner.stride[0], n);
-        else if (via_f64) CopyConverted<double>(from, src.dtype, inner.stride[1], to, dst.dtype, inner.stride[0], n);
-        else CopyConverted<int64_t>(from, src.dtype, inner.stride[1], to, dst.dtype, inner.stride[0], n);
+        const void* from = At(src, src_type, w.offset[1] + first * inner.stride[1]);
+        void* to = At(dst, dst_type, w.offset[0] + first * inner.stride[0]);
+        if (same) CopySame(from, inner.stride[1], to, inner.stride[0], n, ItemSize(src_type));
+        else if (via_f32) CopyConverted<float>(from, src_type, inner.stride[1], to, dst_type, inner.stride[0], n);
+        else if (via_f64) CopyConverted<double>(from, src_type, inner.stride[1], to, dst_type, inner.stride[0], n);
+        else CopyConverted<int64_t>(from, src_type, inner.stride[1], to, dst_type, inner.stride[0], n);
       }
       if (++piece == pieces) {
         piece = 0;

@@ -10,12 +10,17 @@
 
 #include "base/task/parallel.h"
 #include "kernels/simd/rows/scratch.h"
+#include "kernels/simd/rows/walk.h"
 #include "tensor/tensor.h"
 
 namespace npu::simd {
 
 // dst[i] = src[i]; the shapes are equal. Source strides may be zero. Complex types only to the same type.
 void Copy(const Tensor& src, const Tensor& dst, Parallel& parallel);
+// The same for an index space of any form: offsets in elements of dst (0) and src (1), strides of either sign.
+void CopyWalk(Walk<2> walk, const void* src, DType from, void* dst, DType to, Parallel& parallel);
+// dst[i] = *value, whose type is the tensor's.
+void Fill(const void* value, const Tensor& dst, Parallel& parallel);
 
 // The tensor seen with row-major strides over `data`.
 Tensor DenseLike(const Tensor& t, void* data);

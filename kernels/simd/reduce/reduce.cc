@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/simd/rows/convert.h"
+#include "kernels/simd/rows/dense.h"
 #include "kernels/simd/rows/scratch.h"
 #include "kernels/simd/rows/walk.h"
 
@@ -20,20 +20,6 @@ Compute ComputeFor(DType in, DType out) {
 }
 Compute ComputeOf(DType in) { return in == DType::f64 ? Compute::f64 : IsFloat(in) ? Compute::f32 : Compute::i64; }
 
-// Writes n values that belong to the kept positions of `out` in row-major order.
-template <class A>
-void StoreAll(const A* values, const Tensor& out) {
-  Walk<1> walk;
-  for (int d = 0; d < out.rank; ++d) walk.Add(out.shape[static_cast<size_t>(d)], {out.strides[static_cast<size_t>(d)]});
-  walk.Merge();
-  const auto inner = walk.TakeInner();
-  const int64_t rows = walk.Count();
-  walk.Seek(0);
-  for (int64_t r = 0; r < rows; ++r, walk.Next()) {
-    Write(values + r * inner.size, inner.size, At(out.data, out.dtype, walk.offset[0]), out.dtype, inner.stride[0]);
-  }
-}
-
 template <class C, class F>
 void FoldFinish(const Tensor& x, uint32_t dims, Fold fold, const Tensor& out, Parallel& parallel, const F& finish) {
   using A = typename AccumulatorOf<C>::Type;
@@ -41,7 +27,7 @@ void FoldFinish(const Tensor& x, uint32_t dims, Fold fold, const Tensor& out, Pa
   Scratch<A> acc(n);
   FoldTo<C>(x, dims, fold, nullptr, acc.data(), parallel);
   for (int64_t i = 0; i < n; ++i) acc[i] = static_cast<A>(finish(acc[i]));
-  StoreAll(acc.data(), out);
+  StoreDense(acc.data(), out);
 }
 
 template <class F>
@@ -161,7 +147,7 @@ void LogSumExp(const Tensor& x, uint32_t dims, const Tensor& out, Parallel& para
   if (wide) FoldTo<double>(x, dims, kSumExp, top.data(), sum.data(), parallel);
   else FoldTo<float>(x, dims, kSumExp, top.data(), sum.data(), parallel);
   for (int64_t i = 0; i < n; ++i) sum[i] = std::log(sum[i]) + top[i];
-  StoreAll(sum.data(), out);
+  StoreDense(sum.data(), out);
 }
 
 void Variance(const Tensor& x, uint32_t dims, double correction, bool root, const Tensor* var, const Tensor* mean,
@@ -174,7 +160,7 @@ void Variance(const Tensor& x, uint32_t dims, double correction, bool root, cons
   if (wide) FoldTo<double>(x, dims, kSum, nullptr, center.data(), parallel);
   else FoldTo<float>(x, dims, kSum, nullptr, center.data(), parallel);
   for (int64_t i = 0; i < n; ++i) center[i] /= count;
-  if (mean != nullptr) StoreAll(center.data(), *mean);
+  if (mean != nullptr) StoreDense(center.data(), *mean);
   if (var == nullptr) return;
   if (wide) {
     FoldTo<double>(x, dims, kSumCentered, center.data(), square.data(), parallel);
@@ -191,7 +177,7 @@ void Variance(const Tensor& x, uint32_t dims, double correction, bool root, cons
     square[i] /= divisor;
     if (root) square[i] = std::sqrt(square[i]);
   }
-  StoreAll(square.data(), *var);
+  StoreDense(square.data(), *var);
 }
 
 }  // namespace npu::simd

@@ -8,17 +8,21 @@
 
 #include <array>
 #include <cstdint>
+#include <utility>
 
 #include "tensor/tensor.h"
 
 namespace npu::simd {
 
+// Kernels may split each dimension of a tensor in two.
+inline constexpr int kWalkRank = 2 * kMaxRank;
+
 template <int K>
 struct Walk {
   int rank = 0;
-  std::array<int64_t, kMaxRank + 1> size{};
-  std::array<std::array<int64_t, K>, kMaxRank + 1> stride{};
-  std::array<int64_t, kMaxRank + 1> index{};
+  std::array<int64_t, kWalkRank> size{};
+  std::array<std::array<int64_t, K>, kWalkRank> stride{};
+  std::array<int64_t, kWalkRank> index{};
   std::array<int64_t, K> offset{};
 
   // A dimension of size 1 is left out.
