@@ -87,7 +87,7 @@ struct KlDiv {
   NPU_LOSS_FN(Grad) { return hn::Neg(y); }
   NPU_LOSS_FN(TargetGrad) {
     const auto one = hn::Set(d, hn::TFromD<D>{1});
-    return hn::IfThenElseZero(hn::Ne(y, hn::Zero(d)), hn::Sub(hn::Add(LogOf(d, y), one), x));
+    return hn::IfThenElseZero(hn::Not(hn::Eq(y, hn::Zero(d))), hn::Sub(hn::Add(LogOf(d, y), one), x));
   }
 };
 struct KlDivLog {

@@ -44,7 +44,7 @@ void StoreBf16(const float* src, int64_t n, uint16_t* dst) {
     const auto f = hn::LoadU(df, src + i);
     const auto u = hn::BitCast(du, f);
     const auto rounded = hn::Add(u, hn::Add(half, hn::And(hn::ShiftRight<16>(u), one)));
-    const auto bits = hn::IfThenElse(hn::RebindMask(du, hn::Ne(f, f)), hn::Or(u, quiet), rounded);
+    const auto bits = hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(f)), hn::Or(u, quiet), rounded);
     hn::StoreU(hn::DemoteTo(dh, hn::BitCast(di, hn::ShiftRight<16>(bits))), dh, dst + i);
   }
   for (; i < n; ++i) dst[i] = Bf16FromF32(src[i]);

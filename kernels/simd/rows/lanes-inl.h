@@ -2,6 +2,8 @@
 //
 //   Map(out, n, [](auto d, auto x, auto y) HWY_ATTR { return hn::Add(x, y); }, a, b);
 //
+// Mind that hn::Ne(x, x) is false for NaN on x86 (an ordered compare): use IsNaN, or Not(Eq(…)).
+//
 // Tails go through a small stack buffer, so nothing is touched past n.
 #include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
@@ -89,7 +91,7 @@ HWY_INLINE hn::Vec<D> LogOf(D d, hn::Vec<D> x) {
   auto y = hn::Log(d, x);
   y = hn::IfThenElse(hn::Eq(x, hn::Zero(d)), hn::Set(d, -kInf), y);
   y = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Set(d, std::numeric_limits<T>::quiet_NaN()), y);
-  return hn::IfThenElse(hn::And(hn::Eq(x, x), hn::Ne(x, inf)), y, x);
+  return hn::IfThenElse(hn::And(hn::Eq(x, x), hn::Lt(x, inf)), y, x);
 }
 
 }  // namespace npu::simd::HWY_NAMESPACE

@@ -20,22 +20,22 @@ struct Adds {
 // The larger one, or NaN once there was one.
 struct Maxes {
   template <class V>
-  static HWY_INLINE V Combine(V a, V b) { return hn::IfThenElse(hn::Or(hn::Gt(b, a), hn::Ne(b, b)), b, a); }
+  static HWY_INLINE V Combine(V a, V b) { return hn::IfThenElse(hn::Or(hn::Gt(b, a), hn::IsNaN(b)), b, a); }
   static constexpr double kIdentity = -std::numeric_limits<double>::infinity();
   template <class D>
   static HWY_INLINE hn::TFromD<D> Lane(D d, hn::Vec<D> v) {
-    const auto nan = hn::Ne(v, v);
+    const auto nan = hn::IsNaN(v);
     if (!hn::AllFalse(d, nan)) return std::numeric_limits<hn::TFromD<D>>::quiet_NaN();
     return hn::GetLane(hn::MaxOfLanes(d, v));
   }
 };
 struct Mins {
   template <class V>
-  static HWY_INLINE V Combine(V a, V b) { return hn::IfThenElse(hn::Or(hn::Lt(b, a), hn::Ne(b, b)), b, a); }
+  static HWY_INLINE V Combine(V a, V b) { return hn::IfThenElse(hn::Or(hn::Lt(b, a), hn::IsNaN(b)), b, a); }
   static constexpr double kIdentity = std::numeric_limits<double>::infinity();
   template <class D>
   static HWY_INLINE hn::TFromD<D> Lane(D d, hn::Vec<D> v) {
-    const auto nan = hn::Ne(v, v);
+    const auto nan = hn::IsNaN(v);
     if (!hn::AllFalse(d, nan)) return std::numeric_limits<hn::TFromD<D>>::quiet_NaN();
     return hn::GetLane(hn::MinOfLanes(d, v));
   }
@@ -68,7 +68,7 @@ NPU_FOLD(FoldAbs, Adds, hn::Abs(x))
 NPU_FOLD(FoldCentered, Adds, hn::Mul(hn::Sub(x, c), hn::Sub(x, c)))
 NPU_FOLD(FoldExp, Adds, ExpOf(d, hn::Sub(x, c)))
 NPU_FOLD(FoldNanSum, Adds, hn::IfThenElseZero(hn::Eq(x, x), x))
-NPU_FOLD(FoldNonZero, Adds, hn::IfThenElseZero(hn::Ne(x, hn::Zero(d)), hn::Set(d, hn::TFromD<D>{1})))
+NPU_FOLD(FoldNonZero, Adds, hn::IfThenElseZero(hn::Not(hn::Eq(x, hn::Zero(d))), hn::Set(d, hn::TFromD<D>{1})))
 NPU_FOLD(FoldNotNan, Adds, hn::IfThenElseZero(hn::Eq(x, x), hn::Set(d, hn::TFromD<D>{1})))
 NPU_FOLD(FoldProd, Muls, x)
 NPU_FOLD(FoldMax, Maxes, x)
@@ -116,7 +116,7 @@ int64_t Find(const T* x, T v, int64_t n) {
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
     const auto e = hn::LoadU(d, x + i);
-    const auto hit = nan ? hn::Ne(e, e) : hn::Eq(e, vv);
+    const auto hit = nan ? hn::IsNaN(e) : hn::Eq(e, vv);
     const auto at = hn::FindFirstTrue(d, hit);
     if (at >= 0) return i + static_cast<int64_t>(at);
   }
