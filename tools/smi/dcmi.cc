@@ -7,11 +7,11 @@ namespace npu::smi {
 
 int Dcmi::Open() {
   library_ = dlopen("libdcmi.so", RTLD_NOW | RTLD_LOCAL);
-  if (!library_) {
-    // Called by its path with no library path set: the library lies beside us in the install tree.
-    std::error_code error;
-    const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
-    library_ = dlopen((self.parent_path().parent_path() / "lib64" / "libdcmi.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  // Called by its path with no library path set: the install tree is around us, or beside an installed program.
+  std::error_code error;
+  const std::filesystem::path prefix = std::filesystem::read_symlink("/proc/self/exe", error).parent_path().parent_path();
+  for (const char* folder : {"lib64", "share/anynpu/lib64"}) {
+    if (!library_) library_ = dlopen((prefix / folder / "libdcmi.so").c_str(), RTLD_NOW | RTLD_LOCAL);
   }
   return library_ ? Call("dcmi_init", static_cast<decltype(&::dcmi_init)>(nullptr)) : kInner;
 }

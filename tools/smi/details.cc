@@ -46,7 +46,8 @@ struct Asked {
 
 int Board(const Asked& a, std::string& out) {
   dcmi_board_info board{};
-  if (int code = NPU_DCMI(a.dcmi, dcmi_get_device_board_info, a.id.card, a.id.chip, &board)) return code;
+  const bool has_board = NPU_DCMI(a.dcmi, dcmi_get_device_board_info, a.id.card, a.id.chip, &board) == 0;
+  const std::string board_id = has_board ? fmt::format("0x{:02x}", board.board_id) : "NA";
   dcmi_pcie_info_all pcie{};
   const bool has_pcie = NPU_DCMI(a.dcmi, dcmi_get_device_pcie_info_v2, a.id.card, a.id.chip, &pcie) == 0;
   const auto hex = [&](unsigned value) { return has_pcie ? fmt::format("0x{:04X}", value) : std::string("NA"); };
@@ -58,9 +59,9 @@ int Board(const Asked& a, std::string& out) {
     Line(out, "Chip Type", Text(chip.chip_type));
     Line(out, "Chip Name", Text(chip.chip_name));
     Line(out, "Chip Version", Text(chip.chip_ver));
-    Line(out, "Board ID", fmt::format("0x{:02x}", board.board_id));
+    Line(out, "Board ID", board_id);
     Line(out, "PCB ID", "NA");
-    Line(out, "BOM ID", board.bom_id);
+    Line(out, "BOM ID", has_board ? fmt::format("{}", board.bom_id) : "NA");
     for (const auto& [label, kind] : {std::pair{"VDie ID", VDIE}, std::pair{"NDie ID", NDIE}}) {
       dcmi_die_id die{};
       const int code = NPU_DCMI(a.dcmi, dcmi_get_device_die_v2, a.id.card, a.id.chip, kind, &die);
@@ -75,11 +76,11 @@ int Board(const Asked& a, std::string& out) {
   Line(out, "Software Version", DriverVersion(a.dcmi));
   Line(out, "Firmware Version", "NA");
   Line(out, "Compatibility", "OK");
-  Line(out, "Board ID", fmt::format("0x{:02x}", board.board_id));
-  Line(out, "PCB ID", board.pcb_id < 26 ? std::string(1, static_cast<char>('A' + board.pcb_id)) : "NA");
-  Line(out, "BOM ID", board.bom_id);
+  Line(out, "Board ID", board_id);
+  Line(out, "PCB ID", has_board && board.pcb_id < 26 ? std::string(1, static_cast<char>('A' + board.pcb_id)) : "NA");
+  Line(out, "BOM ID", has_board ? fmt::format("{}", board.bom_id) : "NA");
   Line(out, "PCIe Bus Info", BusId(a.dcmi, a.id));
-  Line(out, "Slot ID", board.slot_id);
+  Line(out, "Slot ID", has_board ? fmt::format("{}", board.slot_id) : "NA");
   Line(out, "Class ID", "NA");
   Line(out, "PCI Vendor ID", hex(pcie.venderid));
   Line(out, "PCI Device ID", hex(pcie.deviceid));

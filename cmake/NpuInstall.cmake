@@ -1,0 +1,30 @@
+# What `cmake --install` and the wheel hold: the install tree under share/anynpu, and the programs beside the others of the
+# environment. Libraries that no plain system has (TBB, Highway when it is shared) go beside our private ones, where our
+# RUNPATH finds them; the C and C++ runtimes stay the system's, since Python and torch use them too.
+if(SKBUILD)
+  set(data ${SKBUILD_DATA_DIR})
+  set(programs ${SKBUILD_SCRIPTS_DIR})
+else()
+  set(data .)
+  set(programs bin)
+endif()
+install(DIRECTORY ${CMAKE_BINARY_DIR}/tree/ DESTINATION ${data}/share/anynpu USE_SOURCE_PERMISSIONS)
+install(PROGRAMS ${CMAKE_BINARY_DIR}/tree/bin/anynpu ${CMAKE_BINARY_DIR}/tree/bin/npu-smi DESTINATION ${programs})
+install(CODE "set(tree \"${CMAKE_BINARY_DIR}/tree\")\nset(share \"${data}/share/anynpu\")")
+install(CODE [[
+  file(GLOB libraries ${tree}/lib64/*.so ${tree}/anynpu/lib/*.so)
+  file(GET_RUNTIME_DEPENDENCIES LIBRARIES ${libraries} RESOLVED_DEPENDENCIES_VAR found
+       PRE_EXCLUDE_REGEXES "^lib(c|m|dl|rt|pthread|stdc\\+\\+|gcc_s)\\.so" "^ld-linux"
+       POST_EXCLUDE_REGEXES "^${tree}/")
+  if(IS_ABSOLUTE "${share}")
+    set(private ${share}/anynpu/lib)
+  else()
+    set(private ${CMAKE_INSTALL_PREFIX}/${share}/anynpu/lib)
+  endif()
+  foreach(library IN LISTS found)
+    # Under the name it is asked for; wheels hold no links.
+    get_filename_component(name ${library} NAME)
+    file(REAL_PATH ${library} real)
+    configure_file(${real} ${private}/${name} COPYONLY)
+  endforeach()
+]])
