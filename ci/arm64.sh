@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Cross-compiles for arm64 and runs the unit tests of base, tensor, kernels and ops under qemu: ci/arm64.sh [RESULT_XML]
+set -u -o pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. ci/lib.sh
+
+result=${1:-$top/build/results/ctest-arm64.xml}
+sysroot=$cache/arm64
+packages="libtbb-dev libtbb12 libtbbmalloc2 libhwy-dev libhwy1 libgtest-dev libgmock-dev libfmt-dev libcli11-dev nlohmann-json3-dev"
+
+need_packages $build_packages $arm64_packages
+
+# Debian's arm64 packages are unpacked beside, not installed: apt with lists of its own needs neither root nor a second
+# architecture on the machine.
+fetch_sysroot() {
+  rm -rf "$sysroot.new" && mkdir -p "$sysroot.new/apt/lists/partial" "$sysroot.new/apt/archives/partial" || return 1
+  local apt=(-o APT::Architecture=arm64 -o APT::Architectures=arm64 -o Dir::State::Lists="$sysroot.new/apt/lists"
+    -o Dir::Cache="$sysroot.new/apt" -o APT::Sandbox::User=root -o Acquire::Languages=none -o Debug::NoLocking=1)
+  apt-get "${apt[@]}" -q update
+  (cd "$sysroot.new/apt/archives" && apt-get "${apt[@]}" -q download $packages) || return 1
+  local package
+  for package in "$sysroot.new"/apt/archives/*.deb; do dpkg -x "$package" "$sysroot.new" || return 1; done
+  rm -rf "$sysroot.new/apt" "$sysroot"
+  mv "$sysroot.new" "$sysroot"
+  echo "$packages" >"$sysroot/packages"
+}
+if [ "$(cat "$sysroot/packages" 2>/dev/null)" != "$packages" ]; then
+  note "unpacking arm64 packages"
+  logged "$cache/logs/arm64.log" fetch_sysroot || exit 1
+fi
+
+ccache_settings
+logged build/logs/arm64-configure.log cmake --preset arm64 -DNPU_ARM64_SYSROOT="$sysroot" || exit 1
+targets=()
+for room in base tensor kernels ops; do
+  if cmake --build --preset arm64 --target help | grep -q "^${room}_test:"; then targets+=("${room}_test"); fi
+done
+logged build/logs/arm64-build.log cmake --build --preset arm64 -j "$(build_jobs)" --target "${targets[@]}" || exit 1
+mkdir -p "$(dirname "$result")"
+ctest --test-dir build/arm64 -R '^(base|tensor|kernels|ops)\.' -j "$(nproc)" --output-on-failure --output-junit "$result.raw" \
+  >build/logs/arm64-ctest.log 2>&1
+grep -A40 '\*\*\*\(Failed\|Timeout\|Exception\)' build/logs/arm64-ctest.log | head -n 100
+[ -s "$result.raw" ] || { tail -n 20 build/logs/arm64-ctest.log; exit 1; }
+# The rooms get a name of their own in the summary.
+sed 's/ name="\(base\|tensor\|kernels\|ops\)\./ name="arm64-\1./' "$result.raw" >"$result" && rm "$result.raw"

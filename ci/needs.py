@@ -1,0 +1,29 @@
+"""Prints the highest glibc and libstdc++ versions that each library and program of an install tree wants.
+
+    python3 ci/needs.py build/release/tree
+"""
+from __future__ import annotations
+
+import pathlib
+import re
+import subprocess
+import sys
+
+
+def highest(text: str, family: str) -> str:
+    versions = {tuple(map(int, v.split("."))) for v in re.findall(rf"\b{family}_(\d+(?:\.\d+)*)", text)}
+    return ".".join(map(str, max(versions))) if versions else "-"
+
+
+def main(tree: str) -> None:
+    files = [f for f in sorted(pathlib.Path(tree).rglob("*")) if f.is_file() and f.open("rb").read(4) == b"\x7fELF"]
+    print(f"{'file':<36}{'GLIBC':>8}{'GLIBCXX':>10}{'CXXABI':>10}{'KiB':>8}")
+    for file in files:
+        text = subprocess.run(["readelf", "-V", "--wide", str(file)], capture_output=True, text=True, check=True).stdout
+        text = text[text.find("Version needs"):]
+        row = [highest(text, family) for family in ("GLIBC", "GLIBCXX", "CXXABI")]
+        print(f"{str(file.relative_to(tree)):<36}{row[0]:>8}{row[1]:>10}{row[2]:>10}{file.stat().st_size // 1024:>8}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
