@@ -19,7 +19,7 @@ foreach(row IN LISTS npu_library_rows)
   set(NPU_SHIM_NEEDS_${short} ${needs})
   set(NPU_SHIM_OF_${library} ${short})
   list(APPEND npu_entry_files ${CMAKE_BINARY_DIR}/gen/calls/${short}.h ${CMAKE_BINARY_DIR}/gen/entries/${short}.cc
-       ${CMAKE_BINARY_DIR}/gen/entries/${short}.map)
+       ${CMAKE_BINARY_DIR}/gen/entries/${short}_owed.cc ${CMAKE_BINARY_DIR}/gen/entries/${short}.map)
 endforeach()
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${NPU_ABI}/libraries.tsv)
 
@@ -61,7 +61,8 @@ function(npu_shim short)
     file(GLOB_RECURSE adapters CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/shim/${short}/*.cc)
     list(FILTER adapters EXCLUDE REGEX "_test\\.cc$")
   endif()
-  add_library(lib_${short} SHARED ${adapters} ${CMAKE_BINARY_DIR}/gen/entries/${short}.cc)
+  add_library(lib_${short} SHARED ${adapters} ${CMAKE_BINARY_DIR}/gen/entries/${short}.cc
+              ${CMAKE_BINARY_DIR}/gen/entries/${short}_owed.cc)
   add_dependencies(lib_${short} npu_generated)
   npu_vendor_library(lib_${short} ${NPU_SHIM_OUTPUT_${short}} ${CMAKE_BINARY_DIR}/gen/entries/${short}.map)
   npu_objects(lib_${short} ${ARG_OBJECTS})
@@ -77,3 +78,12 @@ function(npu_shim short)
     gtest_discover_tests(shim_${short}_test TEST_PREFIX "shim_${short}." DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 120)
   endif()
 endfunction()
+
+npu_generate(cxx_exports
+  OUTPUTS ${CMAKE_BINARY_DIR}/gen/cxx/libgraph.so.map ${CMAKE_BINARY_DIR}/gen/cxx/libge_runner.so.map
+          ${CMAKE_BINARY_DIR}/gen/cxx/libge_compiler.so.map ${CMAKE_BINARY_DIR}/gen/cxx/libfmk_onnx_parser.so.map
+          ${CMAKE_BINARY_DIR}/gen/cxx/libatb.so.map
+  COMMAND gen/cxx_exports.py ${NPU_ABI} ${CMAKE_BINARY_DIR}/gen/cxx
+  DEPENDS ${CMAKE_SOURCE_DIR}/gen/cxx_exports.py ${NPU_ABI}/ge.tsv ${NPU_ABI}/atb.tsv)
+npu_generate(tree OUTPUTS ${NPU_TREE}/set_env.sh COMMAND gen/tree.py ${NPU_TREE} 9.1.0
+  DEPENDS ${CMAKE_SOURCE_DIR}/gen/tree.py)

@@ -35,6 +35,7 @@ INCLUDES = collections.defaultdict(
         "profiling/prof_api.h": [],
         "runtime/rt.h": [],
         "mspti/mspti.h": [],
+        "securec.h": [],
         "aml/aml_fwk_detect.h": [],
     },
 )
@@ -171,7 +172,7 @@ def write_header(path: pathlib.Path, includes: list[str], body: str) -> None:
     lines = "".join(f'#include "{i}"\n' for i in includes)
     write_if_changed(
         path,
-        f"{NOTE}#ifndef {guard}\n#define {guard}\n\n#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n\n{lines}\n"
+        f"{NOTE}#ifndef {guard}\n#define {guard}\n\n#include <stdarg.h>\n#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n\n{lines}\n"
         f"#ifdef __cplusplus\nextern \"C\" {{\n#endif\n\n{body}\n#ifdef __cplusplus\n}}\n#endif\n\n#endif\n",
     )
 

@@ -7,7 +7,7 @@ import re
 
 from tables import TableError, read_table
 
-FUNCTION_TABLES = ["acl", "hccl", "dcmi", "tdt", "profiling"]
+FUNCTION_TABLES = ["acl", "hccl", "dcmi", "tdt", "profiling", "csec"]
 STATES = ["works", "NotYet", "Unsupported", "absent"]
 
 # Return types that are a status, and the function that turns our code into their number.

@@ -1,0 +1,22 @@
+// Handle kinds of the holders of libascendcl (base/handle/table.h), and what they share.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace npu {
+
+inline constexpr uint8_t kTensorDescKind = 40;
+inline constexpr uint8_t kDataBufferKind = 41;
+inline constexpr uint8_t kOpAttrKind = 42;
+
+struct Counted {
+  void AddRef() { refs.fetch_add(1, std::memory_order_relaxed); }
+  void Release() {
+    if (refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+  virtual ~Counted() = default;
+  std::atomic<uint32_t> refs{1};
+};
+
+}  // namespace npu

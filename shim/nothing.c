@@ -1,0 +1,2 @@
+/* A library of no code, wanted as a file. */
+typedef int npu_nothing;
