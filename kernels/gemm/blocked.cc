@@ -1,0 +1,234 @@
+#include "kernels/gemm/blocked.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "kernels/gemm/scratch.h"
+
+namespace npu::gemm {
+namespace {
+
+constexpr int64_t kColsInL2 = 512;                   // columns of B packed by one task at a time
+constexpr int64_t kRowsInL2 = 200;                   // rows of A packed by one task at a time
+constexpr int64_t kSharedBytes = int64_t{96} << 20;  // packed once for all tasks, per pass
+constexpr double kSerialFlops = 1.0e6;               // below this sharing costs more than it brings
+constexpr double kUnsharedFlops = 10.0e6;            // below this each task packs for itself: one region instead of two
+
+struct Range {
+  int64_t begin, end;
+  int64_t size() const { return end - begin; }
+};
+
+// Part `index` of `parts` nearly equal ones.
+Range Part(int64_t n, int64_t parts, int64_t index) { return {n * index / parts, n * (index + 1) / parts}; }
+
+// How k, rows and columns are cut into blocks and panels.
+struct Cut {
+  Cut(const MicroKernels& t, int64_t m_, int64_t n_, int64_t k_) : m(m_), n(n_), k(k_), nr(t.nr), lanes(t.lanes) {
+    k_blocks = std::max<int64_t>(1, CeilDiv(k, t.kc));
+    kc = CeilDiv(CeilDiv(k, k_blocks), 4) * 4;
+    row_panels = CeilDiv(m, t.mr);
+    mr = static_cast<int>(CeilDiv(m, row_panels));
+    row_panels = CeilDiv(m, mr);
+    col_panels = CeilDiv(n, nr);
+  }
+  Range Terms(int64_t block) const { return {std::min(k, block * kc), std::min(k, (block + 1) * kc)}; }
+  int Rows(int64_t panel) const { return static_cast<int>(std::min<int64_t>(mr, m - panel * mr)); }
+  int Cols(int64_t panel) const { return static_cast<int>(std::min<int64_t>(nr, n - panel * nr)); }
+  // Vectors a panel of B is wide.
+  int Vectors(int64_t panel) const { return static_cast<int>(CeilDiv(Cols(panel), lanes)); }
+  int64_t APanelFloats() const { return CeilDiv(mr * kc + kPanelSlackFloats, 16) * 16; }
+  int64_t BPanelFloats() const { return nr * kc; }
+
+  int64_t m, n, k;
+  int nr, lanes, mr = 0;
+  int64_t kc = 0, k_blocks = 0, row_panels = 0, col_panels = 0;
+};
+
+struct Call {
+  const MicroKernels& t;
+  const Cut& cut;
+  const PanelSource& a;
+  const PanelSource& b;
+  const Sink& sink;
+  Range blocks{0, 0};               // blocks of k of this pass
+  const float* shared_a = nullptr;  // panels of all rows for all blocks of this pass, or null
+  const float* shared_b = nullptr;
+};
+
+void PackA(const Call& c, int64_t block, Range panels, float* dst) {
+  const Range terms = c.cut.Terms(block);
+  for (int64_t p = panels.begin; p < panels.end; ++p, dst += c.cut.APanelFloats()) {
+    const int rows = c.cut.Rows(p);
+    c.a.Pack(p * c.cut.mr, rows, rows, terms.begin, terms.size(), dst);
+  }
+}
+
+void PackB(const Call& c, int64_t block, Range panels, float* dst) {
+  const Range terms = c.cut.Terms(block);
+  for (int64_t p = panels.begin; p < panels.end; ++p, dst += c.cut.BPanelFloats()) {
+    c.b.Pack(p * c.cut.nr, c.cut.Cols(p), c.cut.Vectors(p) * c.cut.lanes, terms.begin, terms.size(), dst);
+  }
+}
+
+// True when a register tile may be stored straight into the result.
+bool Direct(const Sink& s, const Cut& cut, int64_t panel, bool first) {
+  if (s.element != Element::kF32 || s.col != 1 || s.alpha != 1 || (first && s.beta != 0)) return false;
+  const int cols = cut.Cols(panel);
+  if (cols % cut.lanes != 0) return false;
+  const int64_t j = panel * cut.nr;
+  return j / s.segment == (j + cols - 1) / s.segment;
+}
+
+void MultiplyTile(const Call& c, int64_t block, const float* a, int64_t row_panel, const float* b, int64_t col_panel,
+                  float* partial, int64_t ldp) {
+  const Cut& cut = c.cut;
+  const Sink& s = c.sink;
+  const bool first = block == 0;
+  const bool last = block == cut.k_blocks - 1;
+  const int rows = cut.Rows(row_panel);
+  const int vectors = cut.Vectors(col_panel);
+  const int64_t i0 = row_panel * cut.mr;
+  const int64_t j0 = col_panel * cut.nr;
+  const int64_t terms = cut.Terms(block).size();
+  const auto r = static_cast<size_t>(rows - 1);
+  const auto v = static_cast<size_t>(vectors - 1);
+  if (partial == nullptr && Direct(s, cut, col_panel, first)) {
+    const int64_t segment = j0 / s.segment;
+    float* to = static_cast<float*>(s.data) + i0 * s.row + segment * s.segment_stride + (j0 - segment * s.segment);
+    return c.t.tile[first ? 0 : 1][r][v](terms, a, b, to, s.row);
+  }
+  alignas(64) float tile[kMaxMr * 32];
+  c.t.tile[0][r][v](terms, a, b, tile, 32);
+  Finish(s, tile, 32, i0, rows, j0, cut.Cols(col_panel), first, last, partial, ldp);
+}
+
+// One rectangle of the result, all blocks of this pass. False when there is no memory.
+bool Rectangle(const Call& c, Range row_panels, Range col_panels) {
+  const Cut& cut = c.cut;
+  const int64_t a_step = std::max<int64_t>(1, kRowsInL2 / cut.mr);
+  const int64_t b_step = std::max<int64_t>(1, kColsInL2 / cut.nr);
+  const int64_t a_floats = c.shared_a ? 0 : row_panels.size() * cut.APanelFloats();
+  const int64_t b_floats = c.shared_b ? 0 : std::min(b_step, col_panels.size()) * cut.BPanelFloats();
+  const bool keeps = c.sink.element != Element::kF32 && cut.k_blocks > 1;
+  const int64_t ldp = col_panels.size() * cut.nr;
+  const int64_t p_floats = keeps ? ldp * row_panels.size() * cut.mr : 0;
+  Scratch scratch(static_cast<size_t>(a_floats + b_floats + p_floats) * sizeof(float));
+  if (!scratch) return false;
+  float* local_a = scratch.As() + b_floats;
+  float* local_b = scratch.As();
+  float* partial = keeps ? local_a + a_floats : nullptr;
+
+  for (int64_t block = c.blocks.begin; block < c.blocks.end; ++block) {
+    const int64_t in_pass = block - c.blocks.begin;
+    const float* a = local_a;
+    if (c.shared_a) {
+      a = c.shared_a + (in_pass * cut.row_panels + row_panels.begin) * cut.APanelFloats();
+    } else {
+      PackA(c, block, row_panels, local_a);
+    }
+    for (int64_t j0 = col_panels.begin; j0 < col_panels.end; j0 += b_step) {
+      const Range cols{j0, std::min(j0 + b_step, col_panels.end)};
+      const float* b = local_b;
+      if (c.shared_b) {
+        b = c.shared_b + (in_pass * cut.col_panels + j0) * cut.BPanelFloats();
+      } else {
+        PackB(c, block, cols, local_b);
+      }
+      for (int64_t i0 = row_panels.begin; i0 < row_panels.end; i0 += a_step) {
+        const Range rows{i0, std::min(i0 + a_step, row_panels.end)};
+        for (int64_t j = cols.begin; j < cols.end; ++j) {
+          const float* b_panel = b + (j - cols.begin) * cut.BPanelFloats();
+          for (int64_t i = rows.begin; i < rows.end; ++i) {
+            float* part = nullptr;
+            if (keeps) part = partial + (i - row_panels.begin) * cut.mr * ldp + (j - col_panels.begin) * cut.nr;
+            MultiplyTile(c, block, a + (i - row_panels.begin) * cut.APanelFloats(), i, b_panel, j, part, ldp);
+          }
+        }
+      }
+    }
+  }
+  return true;
+}
+
+// Parts of a dimension: as many as keep `size` panels each, rounded to fill all workers evenly.
+int64_t Parts(int64_t panels, int64_t size, int workers) {
+  const int64_t wanted = CeilDiv(CeilDiv(panels, size), workers) * workers;
+  return std::clamp<int64_t>(wanted, 1, panels);
+}
+
+Status RunGrid(Parallel& parallel, const Call& c, int64_t row_parts, int64_t col_parts) {
+  std::atomic<bool> ok{true};
+  parallel.For(row_parts * col_parts, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t x = begin; x < end; ++x) {
+      const Range rows = Part(c.cut.row_panels, row_parts, x / col_parts);
+      const Range cols = Part(c.cut.col_panels, col_parts, x % col_parts);
+      if (!Rectangle(c, rows, cols)) ok.store(false, std::memory_order_relaxed);
+    }
+  });
+  return ok.load(std::memory_order_relaxed) ? Status() : NoScratch();
+}
+
+}  // namespace
+
+MatrixSource::MatrixSource(const void* data, Element element, int64_t stride_i, int64_t stride_k)
+    : data_(static_cast<const char*>(data)),
+      pack_(Kernels().pack[static_cast<size_t>(element)]),
+      stride_i_(stride_i),
+      stride_k_(stride_k),
+      size_(SizeOf(element)) {}
+
+void MatrixSource::Pack(int64_t i0, int count, int width, int64_t k0, int64_t k, float* dst) const {
+  pack_(data_ + (i0 * stride_i_ + k0 * stride_k_) * size_, stride_i_, stride_k_, count, width, k, dst);
+}
+
+Status Blocked(Parallel& parallel, int64_t m, int64_t n, int64_t k, const PanelSource& a, const PanelSource& b,
+               const Sink& sink) {
+  if (m <= 0 || n <= 0) return {};
+  const MicroKernels& t = Kernels();
+  const Cut cut(t, m, n, k);
+  const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  const int workers = flops < kSerialFlops ? 1 : parallel.Workers();
+  Call call{t, cut, a, b, sink, {0, cut.k_blocks}};
+
+  const bool split_rows = m >= n;
+  const int64_t row_size = std::max<int64_t>(1, kRowsInL2 / cut.mr);
+  const int64_t col_size = std::max<int64_t>(1, kColsInL2 / cut.nr);
+  const int64_t row_parts = split_rows ? Parts(cut.row_panels, row_size, workers) : 1;
+  const int64_t col_parts = split_rows ? 1 : Parts(cut.col_panels, col_size, workers);
+  if (row_parts * col_parts == 1) {
+    if (!Rectangle(call, {0, cut.row_panels}, {0, cut.col_panels})) return NoScratch();
+    return {};
+  }
+  if (flops < kUnsharedFlops) return RunGrid(parallel, call, row_parts, col_parts);
+
+  // The operand that every task reads is packed once, by all workers.
+  const int64_t panels = split_rows ? cut.col_panels : cut.row_panels;
+  const int64_t panel_floats = split_rows ? cut.BPanelFloats() : cut.APanelFloats();
+  int64_t pass = cut.k_blocks;
+  if (sink.element == Element::kF32) {
+    pass = std::clamp<int64_t>(kSharedBytes / (panels * panel_floats * 4), 1, cut.k_blocks);
+  }
+  Scratch shared(static_cast<size_t>(pass * panels * panel_floats) * sizeof(float));
+  if (!shared) return NoScratch();
+  for (int64_t begin = 0; begin < cut.k_blocks; begin += pass) {
+    call.blocks = {begin, std::min(begin + pass, cut.k_blocks)};
+    parallel.For(call.blocks.size() * panels, std::max<int64_t>(1, 65536 / panel_floats),
+                 [&](int64_t from, int64_t to) {
+                   for (int64_t x = from; x < to; ++x) {
+                     const int64_t p = x % panels;
+                     float* dst = shared.As() + x * panel_floats;
+                     if (split_rows) {
+                       PackB(call, begin + x / panels, {p, p + 1}, dst);
+                     } else {
+                       PackA(call, begin + x / panels, {p, p + 1}, dst);
+                     }
+                   }
+                 });
+    (split_rows ? call.shared_b : call.shared_a) = shared.As();
+    NPU_TRY(RunGrid(parallel, call, row_parts, col_parts));
+  }
+  return {};
+}
+
+}  // namespace npu::gemm

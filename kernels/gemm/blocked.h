@@ -1,0 +1,66 @@
+// The blocked product behind Gemm and convolution: panels come from any source, results go through a sink.
+//
+//   MatrixSource a(x, Element::kF32, /*stride_i=*/k, /*stride_k=*/1), b(w, Element::kF32, 1, n);
+//   Sink sink{.data = y, .row = n, .col = 1};
+//   NPU_TRY(Blocked(parallel, m, n, k, a, b, sink));
+//
+// k is cut into blocks that depend on k alone, and within a block every element of C is one chain of fused
+// multiply-adds, so the bits of the result depend neither on the number of workers nor on how C is cut.
+#pragma once
+
+#include <cstdint>
+
+#include "base/status/status.h"
+#include "base/task/parallel.h"
+#include "kernels/gemm/micro.h"
+
+namespace npu::gemm {
+
+// Rows of A or columns of B, fetched as packed panels.
+class PanelSource {
+ public:
+  virtual ~PanelSource() = default;
+  // dst[p * width + i] = element (i0 + i, k0 + p) for i < count, zero for count <= i < width; p < k.
+  // When count == width up to kPanelSlackFloats behind the panel may be written.
+  virtual void Pack(int64_t i0, int count, int width, int64_t k0, int64_t k, float* dst) const = 0;
+};
+
+class MatrixSource final : public PanelSource {
+ public:
+  MatrixSource(const void* data, Element element, int64_t stride_i, int64_t stride_k);
+  void Pack(int64_t i0, int count, int width, int64_t k0, int64_t k, float* dst) const override;
+
+ private:
+  const char* data_;
+  MicroKernels::Pack pack_;
+  int64_t stride_i_, stride_k_, size_;
+};
+
+// Where (i, j) of the result goes: data + i * row + (j / segment) * segment_stride + (j % segment) * col. Segments let
+// the columns of one product run over the images of a batch.
+struct Sink {
+  void* data = nullptr;
+  Element element = Element::kF32;
+  int64_t row = 0, col = 1;
+  int64_t segment = INT64_MAX, segment_stride = 0;
+
+  // value = alpha * product + beta * self, self with strides of its own; not read when beta == 0.
+  float alpha = 1, beta = 0;
+  const void* self = nullptr;
+  Element self_element = Element::kF32;
+  int64_t self_row = 0, self_col = 0, self_segment_stride = 0;
+};
+
+Status Blocked(Parallel& parallel, int64_t m, int64_t n, int64_t k, const PanelSource& a, const PanelSource& b,
+               const Sink& sink);
+
+// Writes rows x cols products (ldt apart) of the tile at (i0, j0) through the sink. Products of earlier blocks of k are
+// added when not `first`: from `partial` (ldp apart) if given, otherwise from the f32 result itself. The result is
+// final when `last`; otherwise it goes back to where products of earlier blocks come from.
+void Finish(const Sink& sink, const float* tile, int64_t ldt, int64_t i0, int rows, int64_t j0, int cols, bool first,
+            bool last, float* partial, int64_t ldp);
+
+inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+inline int64_t SizeOf(Element e) { return e == Element::kF32 ? 4 : 2; }
+
+}  // namespace npu::gemm

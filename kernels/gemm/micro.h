@@ -1,0 +1,59 @@
+// The SIMD side of GEMM as a table of functions, filled once for the best instruction set of the host.
+//
+// A *panel* is what a micro-kernel reads: `width` rows of A (or columns of B) interleaved along k in f32:
+//   panel[k * width + i].
+#pragma once
+
+#include <cstdint>
+
+#include "tensor/dtype.h"
+
+namespace npu::gemm {
+
+inline constexpr int kMaxMr = 16;             // rows of the largest register tile of any instruction set
+inline constexpr int kSkinnyMr = 8;           // rows of the largest tile that reads B where it lies
+inline constexpr int kPanelSlackFloats = 16;  // a panel of A may be written this far past its end
+
+enum class Element : uint8_t { kF32, kF16, kBf16 };
+inline constexpr int kElements = 3;
+
+struct MicroKernels {
+  int mr;         // rows of a register tile
+  int nr;         // columns of a register tile: two vectors
+  int lanes;      // floats in a vector
+  int skinny_mr;  // rows of the largest tile worth using on B where it lies
+  int64_t kc;     // terms summed before the tile is stored: nr * kc floats fit in L1
+
+  // c[i * ldc + j] = or += sum over k of a[k * rows + i] * b[k * width + j]; indexed [add][rows - 1][width / lanes -
+  // 1].
+  using Tile = void (*)(int64_t k, const float* a, const float* b, float* c, int64_t ldc);
+  Tile tile[2][kMaxMr][2];
+
+  // Fills a panel from element (i, k) at src + i * stride_i + k * stride_k. Lanes from count to width become zero when
+  // `pad`, otherwise count == width and up to kPanelSlackFloats past the end may be written.
+  using Pack = void (*)(const void* src, int64_t stride_i, int64_t stride_k, int count, int width, int64_t k,
+                        float* dst);
+  Pack pack[kElements];
+
+  // For few rows, B where it lies with unit stride along columns: c[i * ldc + j] += sum a[k * rows + i] * b[k * ldb +
+  // j] for `cols` columns. Indexed [element of b][rows - 1].
+  using Stream = void (*)(int64_t k, int64_t cols, const float* a, const void* b, int64_t ldb, float* c, int64_t ldc);
+  Stream stream[kElements][kSkinnyMr];
+
+  // For few rows, B where it lies with unit stride along k: c[i * ldc + j] += sum a[i * lda + k] * b[j * ldb + k].
+  using Dot = void (*)(int64_t k, int64_t cols, const float* a, int64_t lda, const void* b, int64_t ldb, float* c,
+                       int64_t ldc);
+  Dot dot[kElements][kSkinnyMr];
+
+  // dst[j] = src[j * stride], converted to f32; and back with one rounding to nearest even.
+  void (*load_row[kElements])(const void* src, int64_t stride, int64_t n, float* dst);
+  void (*store_row[kElements])(const float* src, int64_t n, void* dst, int64_t stride);
+};
+
+// The table for the best instruction set this process may use.
+const MicroKernels& Kernels();
+
+// Tests only: the table of one Highway target (HWY_AVX2, ...), 0 for the best again.
+void UseTarget(int64_t hwy_target);
+
+}  // namespace npu::gemm

@@ -1,0 +1,116 @@
+// Filling a panel from memory with any two strides, converting to f32 on the way.
+#if defined(NPU_GEMM_PACK_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef NPU_GEMM_PACK_INL_H_
+#undef NPU_GEMM_PACK_INL_H_
+#else
+#define NPU_GEMM_PACK_INL_H_
+#endif
+
+#include "kernels/gemm/half-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace npu::gemm::HWY_NAMESPACE {
+
+using D4 = hn::FixedTag<float, 4>;
+inline constexpr int kBlocks = kLanes / 4;  // 128-bit blocks in a vector
+
+inline constexpr int64_t kAhead = 8;        // rows fetched ahead when their stride hides them from the hardware
+
+// Four elements of each of kBlocks rows that lie 4 rows apart, one row per block.
+template <class T>
+HWY_INLINE V LoadBlocks(const T* const* rows, int64_t offset) {
+  const D4 d4;
+#if HWY_TARGET == HWY_AVX3
+  const hn::FixedTag<float, 8> d8;
+  const auto low = hn::Combine(d8, LoadF32(d4, rows[4] + offset), LoadF32(d4, rows[0] + offset));
+  const auto high = hn::Combine(d8, LoadF32(d4, rows[12] + offset), LoadF32(d4, rows[8] + offset));
+  return hn::Combine(D(), high, low);
+#elif HWY_TARGET == HWY_AVX2
+  return hn::Combine(D(), LoadF32(d4, rows[4] + offset), LoadF32(d4, rows[0] + offset));
+#else
+  return LoadF32(d4, rows[0] + offset);
+#endif
+}
+
+// Unit stride along k: `groups` vectors of rows, four k at a time, transposed within 128-bit blocks. Stores go upwards in
+// memory, so what a store writes past its panel row is overwritten by the next.
+template <class T, int kGroups>
+void PackTransposed(const T* src, int64_t stride_i, int count, int width, int64_t k, float* dst) {
+  const D d;
+  const T* rows[kGroups * kLanes];
+  for (int i = 0; i < kGroups * kLanes; ++i) rows[i] = src + (i < count ? i : count - 1) * stride_i;
+  int64_t p = 0;
+  for (; p + 4 <= k; p += 4) {
+    V out[4][kGroups];
+    HWY_UNROLL(4) for (int g = 0; g < kGroups; ++g) {
+      const T* const* r = rows + g * kLanes;
+      const V r0 = LoadBlocks(r, p);
+      const V r1 = LoadBlocks(r + 1, p);
+      const V r2 = LoadBlocks(r + 2, p);
+      const V r3 = LoadBlocks(r + 3, p);
+      const V lo02 = hn::InterleaveLower(d, r0, r2);
+      const V hi02 = hn::InterleaveUpper(d, r0, r2);
+      const V lo13 = hn::InterleaveLower(d, r1, r3);
+      const V hi13 = hn::InterleaveUpper(d, r1, r3);
+      out[0][g] = hn::InterleaveLower(d, lo02, lo13);
+      out[1][g] = hn::InterleaveUpper(d, lo02, lo13);
+      out[2][g] = hn::InterleaveLower(d, hi02, hi13);
+      out[3][g] = hn::InterleaveUpper(d, hi02, hi13);
+    }
+    HWY_UNROLL(4) for (int q = 0; q < 4; ++q) {
+      HWY_UNROLL(4) for (int g = 0; g < kGroups; ++g) hn::StoreU(out[q][g], d, dst + (p + q) * width + g * kLanes);
+    }
+  }
+  for (; p < k; ++p) {
+    for (int i = 0; i < count; ++i) dst[p * width + i] = ToF32(src[i * stride_i + p]);
+  }
+  if (count == width) return;
+  for (p = 0; p < k; ++p) {
+    for (int i = count; i < width; ++i) dst[p * width + i] = 0.0f;
+  }
+}
+
+template <class T>
+void Pack(const void* source, int64_t stride_i, int64_t stride_k, int count, int width, int64_t k, float* dst) {
+  const D d;
+  const T* src = static_cast<const T*>(source);
+  const int groups = (width + kLanes - 1) / kLanes;
+  if (stride_k == 1 && k >= 4) {
+    if (groups == 1) return PackTransposed<T, 1>(src, stride_i, count, width, k, dst);
+    if (groups == 2) return PackTransposed<T, 2>(src, stride_i, count, width, k, dst);
+    if (groups == 3) return PackTransposed<T, 3>(src, stride_i, count, width, k, dst);
+  }
+  const int full = count / kLanes * kLanes;
+  if (stride_i == 1) {
+    const int rest = count - full;
+    // A whole vector may be read at the end of a row when the next row lies behind it.
+    const bool overread = stride_k + count >= full + kLanes;
+    for (int64_t p = 0; p < k; ++p) {
+      const T* s = src + p * stride_k;
+      float* out = dst + p * width;
+      hwy::Prefetch(s + kAhead * stride_k);
+      if (width > kLanes) hwy::Prefetch(s + kAhead * stride_k + kLanes);
+      for (int i = 0; i < full; i += kLanes) hn::StoreU(LoadF32(d, s + i), d, out + i);
+      if (rest == 0) {
+        for (int i = full; i < width; i += kLanes) hn::StoreU(hn::Zero(d), d, out + i);
+      } else if (width == count && overread && p + 1 < k) {
+        hn::StoreU(LoadF32(d, s + full), d, out + full);
+      } else if (width == count) {
+        for (int i = full; i < count; ++i) out[i] = ToF32(s[i]);
+      } else {
+        hn::StoreU(LoadF32N(d, s + full, rest), d, out + full);
+        for (int i = full + kLanes; i < width; i += kLanes) hn::StoreU(hn::Zero(d), d, out + i);
+      }
+    }
+    return;
+  }
+  for (int64_t p = 0; p < k; ++p) {
+    const T* s = src + p * stride_k;
+    for (int i = 0; i < count; ++i) dst[p * width + i] = ToF32(s[i * stride_i]);
+    for (int i = count; i < width; ++i) dst[p * width + i] = 0.0f;
+  }
+}
+
+}  // namespace npu::gemm::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
