@@ -38,7 +38,7 @@ struct Cut {
   // Vectors a panel of B is wide.
   int Vectors(int64_t panel) const { return static_cast<int>(CeilDiv(Cols(panel), lanes)); }
   int64_t APanelFloats() const { return CeilDiv(mr * kc + kPanelSlackFloats, 16) * 16; }
-  int64_t BPanelFloats() const { return nr * kc; }
+  int64_t BPanelFloats() const { return nr * kc + kPanelSlackFloats; }
 
   int64_t m, n, k;
   int nr, lanes, mr = 0;
@@ -71,13 +71,15 @@ void PackB(const Call& c, int64_t block, Range panels, float* dst) {
   }
 }
 
-// True when a register tile may be stored straight into the result.
-bool Direct(const Sink& s, const Cut& cut, int64_t panel, bool first) {
-  if (s.element != Element::kF32 || s.col != 1 || s.alpha != 1 || (first && s.beta != 0)) return false;
+// Where a register tile may be stored straight into the result, or null.
+float* Direct(const Sink& s, const Cut& cut, int64_t i0, int64_t panel) {
+  if (s.element != Element::kF32 || s.columns.step != 1 || s.alpha != 1) return nullptr;
   const int cols = cut.Cols(panel);
-  if (cols % cut.lanes != 0) return false;
+  if (cols % cut.lanes != 0) return nullptr;
   const int64_t j = panel * cut.nr;
-  return j / s.segment == (j + cols - 1) / s.segment;
+  const int64_t outer = j / s.columns.run;
+  if (outer != (j + cols - 1) / s.columns.run) return nullptr;
+  return static_cast<float*>(s.data) + i0 * s.row + s.columns.OuterOffset(outer) + (j - outer * s.columns.run);
 }
 
 void MultiplyTile(const Call& c, int64_t block, const float* a, int64_t row_panel, const float* b, int64_t col_panel,
@@ -93,10 +95,10 @@ void MultiplyTile(const Call& c, int64_t block, const float* a, int64_t row_pane
   const int64_t terms = cut.Terms(block).size();
   const auto r = static_cast<size_t>(rows - 1);
   const auto v = static_cast<size_t>(vectors - 1);
-  if (partial == nullptr && Direct(s, cut, col_panel, first)) {
-    const int64_t segment = j0 / s.segment;
-    float* to = static_cast<float*>(s.data) + i0 * s.row + segment * s.segment_stride + (j0 - segment * s.segment);
-    return c.t.tile[first ? 0 : 1][r][v](terms, a, b, to, s.row);
+  if (float* to = partial == nullptr ? Direct(s, cut, i0, col_panel) : nullptr) {
+    if (!first) return c.t.tile[1][r][v](terms, a, b, to, s.row);
+    if (s.beta == 0) return c.t.tile[0][r][v](terms, a, b, to, s.row);
+    if (StartFromSelf(s, i0, rows, j0, cut.Cols(col_panel), to)) return c.t.tile[1][r][v](terms, a, b, to, s.row);
   }
   alignas(64) float tile[kMaxMr * 32];
   c.t.tile[0][r][v](terms, a, b, tile, 32);

@@ -1,13 +1,14 @@
 // The blocked product behind Gemm and convolution: panels come from any source, results go through a sink.
 //
 //   MatrixSource a(x, Element::kF32, /*stride_i=*/k, /*stride_k=*/1), b(w, Element::kF32, 1, n);
-//   Sink sink{.data = y, .row = n, .col = 1};
+//   Sink sink{.data = y, .row = n};
 //   NPU_TRY(Blocked(parallel, m, n, k, a, b, sink));
 //
 // k is cut into blocks that depend on k alone, and within a block every element of C is one chain of fused
 // multiply-adds, so the bits of the result depend neither on the number of workers nor on how C is cut.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "base/status/status.h"
@@ -36,19 +37,34 @@ class MatrixSource final : public PanelSource {
   int64_t stride_i_, stride_k_, size_;
 };
 
-// Where (i, j) of the result goes: data + i * row + (j / segment) * segment_stride + (j % segment) * col. Segments let
-// the columns of one product run over the images of a batch.
+// Where the columns of a result go: runs of `run` columns `step` apart, and the runs by up to three outer dimensions
+// (the last varies fastest). A plain matrix is one run; a convolution's columns are images, planes and rows.
+struct Columns {
+  int64_t run = INT64_MAX, step = 1;
+  std::array<int64_t, 3> outer_size{1, 1, 1}, outer_stride{};
+
+  int64_t OuterOffset(int64_t index) const {
+    if (index == 0) return 0;
+    const int64_t low = index % outer_size[2] * outer_stride[2];
+    index /= outer_size[2];
+    return low + index % outer_size[1] * outer_stride[1] + index / outer_size[1] * outer_stride[0];
+  }
+};
+
+// Element (i, j) of the result lies at data + i * row + columns(j).
 struct Sink {
   void* data = nullptr;
   Element element = Element::kF32;
-  int64_t row = 0, col = 1;
-  int64_t segment = INT64_MAX, segment_stride = 0;
+  int64_t row = 0;
+  Columns columns{};
 
-  // value = alpha * product + beta * self, self with strides of its own; not read when beta == 0.
+  // value = alpha * product + beta * self(i * self_row + j * self_col); self is not read when beta == 0. With several
+  // runs of columns self_col is 0 (a bias of rows), or self is the result itself (`in_place`).
   float alpha = 1, beta = 0;
   const void* self = nullptr;
   Element self_element = Element::kF32;
-  int64_t self_row = 0, self_col = 0, self_segment_stride = 0;
+  int64_t self_row = 0, self_col = 0;
+  bool in_place = false;
 };
 
 Status Blocked(Parallel& parallel, int64_t m, int64_t n, int64_t k, const PanelSource& a, const PanelSource& b,
@@ -59,6 +75,9 @@ Status Blocked(Parallel& parallel, int64_t m, int64_t n, int64_t k, const PanelS
 // final when `last`; otherwise it goes back to where products of earlier blocks come from.
 void Finish(const Sink& sink, const float* tile, int64_t ldt, int64_t i0, int rows, int64_t j0, int cols, bool first,
             bool last, float* partial, int64_t ldp);
+
+// Fills a tile of an f32 result with beta * self, so that products can be added in place; false when Finish must do it.
+bool StartFromSelf(const Sink& sink, int64_t i0, int rows, int64_t j0, int cols, float* to);
 
 inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline int64_t SizeOf(Element e) { return e == Element::kF32 ? 4 : 2; }

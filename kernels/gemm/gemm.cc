@@ -51,7 +51,8 @@ Operand At(const Operand& o, const Problem& p, int64_t index) {
 Status PackedProduct(Parallel& parallel, const Problem& p, int64_t index) {
   const Operand a = At(p.a, p, index), b = At(p.b, p, index), c = At(p.c, p, index), self = At(p.self, p, index);
   const MatrixSource rows(a.data, ElementOf(a.dtype), a.row, a.col);
-  Sink sink{.data = c.data, .element = ElementOf(c.dtype), .row = c.row, .col = c.col};
+  Sink sink{.data = c.data, .element = ElementOf(c.dtype), .row = c.row};
+  sink.columns.step = c.col;
   sink.alpha = static_cast<float>(p.alpha);
   if (p.beta != 0 && self.data != nullptr) {
     sink.beta = static_cast<float>(p.beta);
@@ -59,6 +60,7 @@ Status PackedProduct(Parallel& parallel, const Problem& p, int64_t index) {
     sink.self_element = ElementOf(self.dtype);
     sink.self_row = self.row;
     sink.self_col = self.col;
+    sink.in_place = self.data == c.data && self.dtype == c.dtype && self.row == c.row && self.col == c.col;
   }
   const SkinnyB skinny{b.data, ElementOf(b.dtype), b.col, b.row};
   if (IsSkinny(p.m, p.n, p.k, skinny)) return Skinny(parallel, p.m, p.n, p.k, rows, skinny, sink);

@@ -37,6 +37,8 @@ MicroKernels MakeKernels() {
   t.lanes = kLanes;
   t.skinny_mr = kManyRegisters ? kSkinnyMr : 4;
   t.kc = kKc;
+  t.pack_rows = PackRows;
+  t.pack_runs = PackRuns;
   FillTiles(t, std::make_integer_sequence<int, kMr>());
   FillElement<float>(t, Element::kF32, std::make_integer_sequence<int, kSkinnyMr>());
   FillElement<F16>(t, Element::kF16, std::make_integer_sequence<int, kSkinnyMr>());

@@ -35,6 +35,16 @@ struct MicroKernels {
                         float* dst);
   Pack pack[kElements];
 
+  // Fills a panel of `width` rows, a multiple of a vector, from f32 rows anywhere: dst[p * width + i] = rows[i][p] for
+  // i < count, zero for the others.
+  void (*pack_rows)(const float* const* rows, int count, int width, int64_t k, float* dst);
+
+  // Fills a panel whose rows consist of runs: for each p, the runs lie one behind the other, run r being length[r]
+  // floats at run[r] + offset[p]. With `overread`, up to a vector behind each run may be read. Writes kPanelSlackFloats
+  // past the end at most; the floats of a panel row behind the last run hold anything finite.
+  void (*pack_runs)(const float* const* run, const int* length, int runs, const int64_t* offset, bool overread,
+                    int width, int64_t k, float* dst);
+
   // For few rows, B where it lies with unit stride along columns: c[i * ldc + j] += sum a[k * rows + i] * b[k * ldb +
   // j] for `cols` columns. Indexed [element of b][rows - 1].
   using Stream = void (*)(int64_t k, int64_t cols, const float* a, const void* b, int64_t ldb, float* c, int64_t ldc);

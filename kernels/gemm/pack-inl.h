@@ -14,7 +14,7 @@ namespace npu::gemm::HWY_NAMESPACE {
 using D4 = hn::FixedTag<float, 4>;
 inline constexpr int kBlocks = kLanes / 4;  // 128-bit blocks in a vector
 
-inline constexpr int64_t kAhead = 8;        // rows fetched ahead when their stride hides them from the hardware
+inline constexpr int64_t kAhead = 8;  // rows fetched ahead when their stride hides them from the hardware
 
 // Four elements of each of kBlocks rows that lie 4 rows apart, one row per block.
 template <class T>
@@ -32,13 +32,12 @@ HWY_INLINE V LoadBlocks(const T* const* rows, int64_t offset) {
 #endif
 }
 
-// Unit stride along k: `groups` vectors of rows, four k at a time, transposed within 128-bit blocks. Stores go upwards in
-// memory, so what a store writes past its panel row is overwritten by the next.
+// `groups` vectors of rows with unit stride along k, four k at a time, transposed within 128-bit blocks. Stores go
+// upwards in memory, so what a store writes past its panel row is overwritten by the next. Lanes past count must have a
+// row too.
 template <class T, int kGroups>
-void PackTransposed(const T* src, int64_t stride_i, int count, int width, int64_t k, float* dst) {
+HWY_INLINE void Transpose(const T* const* rows, int count, int width, int64_t k, float* dst) {
   const D d;
-  const T* rows[kGroups * kLanes];
-  for (int i = 0; i < kGroups * kLanes; ++i) rows[i] = src + (i < count ? i : count - 1) * stride_i;
   int64_t p = 0;
   for (; p + 4 <= k; p += 4) {
     V out[4][kGroups];
@@ -62,11 +61,50 @@ void PackTransposed(const T* src, int64_t stride_i, int count, int width, int64_
     }
   }
   for (; p < k; ++p) {
-    for (int i = 0; i < count; ++i) dst[p * width + i] = ToF32(src[i * stride_i + p]);
+    for (int i = 0; i < count; ++i) dst[p * width + i] = ToF32(rows[i][p]);
   }
   if (count == width) return;
   for (p = 0; p < k; ++p) {
     for (int i = count; i < width; ++i) dst[p * width + i] = 0.0f;
+  }
+}
+
+template <class T, int kGroups>
+void PackTransposed(const T* src, int64_t stride_i, int count, int width, int64_t k, float* dst) {
+  const T* rows[kGroups * kLanes];
+  for (int i = 0; i < kGroups * kLanes; ++i) rows[i] = src + (i < count ? i : count - 1) * stride_i;
+  Transpose<T, kGroups>(rows, count, width, k, dst);
+}
+
+void PackRows(const float* const* given, int count, int width, int64_t k, float* dst) {
+  const float* rows[2 * kLanes];
+  for (int i = 0; i < 2 * kLanes; ++i) rows[i] = given[i < count ? i : count - 1];
+  if (width == kLanes) return Transpose<float, 1>(rows, count, width, k, dst);
+  Transpose<float, 2>(rows, count, width, k, dst);
+}
+
+void PackRuns(const float* const* run, const int* length, int runs, const int64_t* offset, bool overread, int width,
+              int64_t k, float* dst) {
+  const D d;
+  if (runs == 1 && length[0] == 2 * kLanes) {
+    for (int64_t p = 0; p < k; ++p, dst += width) {
+      const float* s = run[0] + offset[p];
+      hn::StoreU(hn::LoadU(d, s), d, dst);
+      hn::StoreU(hn::LoadU(d, s + kLanes), d, dst + kLanes);
+    }
+    return;
+  }
+  for (int64_t p = 0; p < k; ++p, dst += width) {
+    float* out = dst;
+    for (int r = 0; r < runs; ++r) {
+      const float* s = run[r] + offset[p];
+      int i = 0;
+      const int whole = overread ? length[r] : length[r] / kLanes * kLanes;
+      for (; i < whole; i += kLanes) hn::StoreU(hn::LoadU(d, s + i), d, out + i);
+      if (i < length[r]) hn::StoreU(LoadF32N(d, s + i, length[r] - i), d, out + i);
+      out += length[r];
+    }
+    for (; out < dst + width; out += kLanes) hn::StoreU(hn::Zero(d), d, out);
   }
 }
 
