@@ -25,8 +25,15 @@ if(NPU_SANITIZE)
   target_compile_options(npu_flags INTERFACE -fsanitize=${NPU_SANITIZE} -fno-omit-frame-pointer)
   target_link_options(npu_flags INTERFACE -fsanitize=${NPU_SANITIZE})
 endif()
-# fmt is used header-only: our shared libraries then need no libfmt at run time and clash with no other copy.
-target_link_libraries(npu_flags INTERFACE fmt::fmt-header-only Threads::Threads ${CMAKE_DL_LIBS})
+# fmt is linked statically and hidden: our shared libraries then need no libfmt at run time and clash with no other copy.
+if(fmt_VERSION VERSION_GREATER_EQUAL 9 AND fmt_VERSION VERSION_LESS 10)
+  add_library(npu_fmt STATIC ${CMAKE_SOURCE_DIR}/cmake/fmt/fmt.cc)
+  target_include_directories(npu_fmt PUBLIC $<TARGET_PROPERTY:fmt::fmt,INTERFACE_INCLUDE_DIRECTORIES>)
+  set(NPU_FMT npu_fmt)
+else()
+  set(NPU_FMT fmt::fmt-header-only)  # other versions leave other instantiations to a library
+endif()
+target_link_libraries(npu_flags INTERFACE ${NPU_FMT} Threads::Threads ${CMAKE_DL_LIBS})
 
 if(NPU_TESTS)
   enable_testing()
