@@ -19,7 +19,7 @@
 #include "device/hbm/region.h"
 #include "device/hbm/world.h"
 #include "device/machine/machine.h"
-#include "device/testing/child.h"
+#include "device/testing/isolated.h"
 
 namespace npu::hbm {
 namespace {
@@ -28,25 +28,7 @@ using npu::testing::Child;
 
 constexpr size_t kMiB = size_t{1} << 20;
 
-// Each test runs in a process of its own: a process has one machine, and tests want different ones.
-#define ISOLATED(...)                                                              \
-  do {                                                                              \
-    Child isolated([&](Child::Side&) {                                              \
-      [&]() -> void { __VA_ARGS__; }();                                                    \
-      return ::testing::Test::HasFailure() ? 1 : 0;                                 \
-    });                                                                             \
-    ASSERT_EQ(isolated.Wait(), 0);                                                  \
-  } while (false)
-
-class HbmTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    for (const char* name : {"ANYNPU_CARDS", "ANYNPU_SOC", "ANYNPU_HBM", "ANYNPU_CANN", "ANYNPU_HOST_MEMORY"}) unsetenv(name);
-    setenv("ANYNPU_MACHINE", "hbm", 1);
-  }
-  void TearDown() override { SetUp(); unsetenv("ANYNPU_MACHINE"); }
-  npu::testing::ScratchRuntimeDir scratch_;
-};
+class HbmTest : public npu::testing::OwnMachine {};
 
 void Fill(void* at, size_t bytes, uint64_t seed) {
   std::mt19937_64 random(seed);
