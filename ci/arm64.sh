@@ -6,7 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 result=${1:-$top/build/results/ctest-arm64.xml}
 sysroot=$cache/arm64
-packages="libtbb-dev libtbb12 libtbbmalloc2 libhwy-dev libhwy1 libgtest-dev libgmock-dev libfmt-dev libcli11-dev nlohmann-json3-dev"
+packages="libtbb-dev libhwy-dev libgtest-dev libgmock-dev libfmt-dev libcli11-dev nlohmann-json3-dev"
 
 need_packages $build_packages $arm64_packages
 
@@ -17,8 +17,10 @@ fetch_sysroot() {
   local apt=(-o APT::Architecture=arm64 -o APT::Architectures=arm64 -o Dir::State::Lists="$sysroot.new/apt/lists"
     -o Dir::Cache="$sysroot.new/apt" -o APT::Sandbox::User=root -o Acquire::Languages=none -o Debug::NoLocking=1)
   apt-get "${apt[@]}" -q update
-  (cd "$sysroot.new/apt/archives" && apt-get "${apt[@]}" -q download $packages) || return 1
-  local package
+  # What the development packages link to has the version in its name; the C and C++ runtimes come with the compiler.
+  local package shared
+  shared=$(apt-cache "${apt[@]}" depends --important $packages | awk '/Depends: lib/ {print $NF}' | grep -vE '^lib(c6|gcc|stdc)' | sort -u)
+  (cd "$sysroot.new/apt/archives" && apt-get "${apt[@]}" -q download $(printf '%s\n' $packages $shared | sort -u)) || return 1
   for package in "$sysroot.new"/apt/archives/*.deb; do dpkg -x "$package" "$sysroot.new" || return 1; done
   rm -rf "$sysroot.new/apt" "$sysroot"
   mv "$sysroot.new" "$sysroot"
