@@ -19,7 +19,8 @@ fetch_sysroot() {
   apt-get "${apt[@]}" -q update
   # What the development packages link to has the version in its name; the C and C++ runtimes come with the compiler.
   local package shared
-  shared=$(apt-cache "${apt[@]}" depends --important $packages | awk '/Depends: lib/ {print $NF}' | grep -vE '^lib(c6|gcc|stdc)' | sort -u)
+  shared=$(apt-cache "${apt[@]}" depends --recurse --no-suggests --no-conflicts --no-breaks --no-replaces --no-enhances \
+    $packages | grep -E '^lib(tbb|hwy|fmt|hwloc|gtest|gmock)' | sort -u)
   (cd "$sysroot.new/apt/archives" && apt-get "${apt[@]}" -q download $(printf '%s\n' $packages $shared | sort -u)) || return 1
   for package in "$sysroot.new"/apt/archives/*.deb; do dpkg -x "$package" "$sysroot.new" || return 1; done
   rm -rf "$sysroot.new/apt" "$sysroot"

@@ -16,8 +16,10 @@ PACKAGES = [
     "ops_legacy", "hccl", "hcomm", "metadef", "ge-executor", "ge-compiler",
 ]  # fmt: skip
 
-# torch_npu demands runtime and compiler below ASCEND_HOME_PATH, and the directory ASCEND_OPP_PATH names.
-DIRECTORIES = ["runtime", "compiler", "opp/built-in/op_impl", "opp/vendors", "toolkit", "tools", "bin", "python/site-packages"]
+# torch_npu demands runtime and compiler below ASCEND_HOME_PATH, and the directory ASCEND_OPP_PATH names. Each holds a file,
+# since wheels carry no empty directories.
+VERSIONED = ["runtime", "compiler", "opp", "toolkit"]
+EMPTY = ["opp/built-in/op_impl", "opp/vendors", "tools"]
 
 SET_ENV = """# Environment of the software Ascend NPU: source this file (bash, zsh, dash; from another directory in plain sh: set
 # ASCEND_HOME_PATH to this directory first).
@@ -49,11 +51,12 @@ fi
 
 def main(tree_dir: str, version: str) -> None:
     tree = pathlib.Path(tree_dir)
-    for directory in DIRECTORIES:
-        (tree / directory).mkdir(parents=True, exist_ok=True)
     write_if_changed(tree / "set_env.sh", SET_ENV)
-    for package in PACKAGES:
-        write_if_changed(tree / "share" / "info" / package / "version.info", f"Version={version}\nproduct=AnyNPU\n")
+    info = f"Version={version}\nproduct=AnyNPU\n"
+    for place in [f"share/info/{package}" for package in PACKAGES] + VERSIONED:
+        write_if_changed(tree / place / "version.info", info)
+    for directory in EMPTY:
+        write_if_changed(tree / directory / "README", "Nothing is installed here.\n")
     arch = platform.machine()
     write_if_changed(
         tree / "ascend_toolkit_install.info",
