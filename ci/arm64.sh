@@ -25,9 +25,10 @@ fetch_sysroot() {
   for package in "$sysroot.new"/apt/archives/*.deb; do dpkg -x "$package" "$sysroot.new" || return 1; done
   rm -rf "$sysroot.new/apt" "$sysroot"
   mv "$sysroot.new" "$sysroot"
-  echo "$packages" >"$sysroot/packages"
+  echo "$stamp" >"$sysroot/stamp"
 }
-if [ "$(cat "$sysroot/packages" 2>/dev/null)" != "$packages" ]; then
+stamp=$(sha256sum ci/arm64.sh)
+if [ "$(cat "$sysroot/stamp" 2>/dev/null)" != "$stamp" ]; then
   note "unpacking arm64 packages"
   logged "$cache/logs/arm64.log" fetch_sysroot || exit 1
 fi
