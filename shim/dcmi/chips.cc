@@ -43,8 +43,8 @@ Result<World> FindCard(const char* function, int card) {
   NPU_TRY(NeedInit(function));
   NPU_ASSIGN(World world, LookAtMachine());
   if (card >= 0 && card < CardCount(*world)) return world;
-  return Error(Code::kInvalidParam, "{}: there is no card {}; machine {} has cards 0 to {}.", function, card, world->name,
-               CardCount(*world) - 1)
+  return Error(Code::kInvalidParam, "{}: there is no card {}; machine {} has cards 0 to {}.", function, card,
+               world->name, CardCount(*world) - 1)
       .Remedy("Take the ids that dcmi_get_card_list gives.");
 }
 
@@ -61,7 +61,8 @@ Status NeedPointers(const char* function, std::initializer_list<const void*> poi
   for (const void* pointer : pointers) {
     ++place;
     if (!pointer) {
-      return Error(Code::kInvalidParam, "{}: result pointer {} is null.", function, place).Remedy("Pass where the result goes.");
+      return Error(Code::kInvalidParam, "{}: result pointer {} is null.", function, place)
+          .Remedy("Pass where the result goes.");
     }
   }
   return {};
@@ -70,7 +71,8 @@ Status NeedPointers(const char* function, std::initializer_list<const void*> poi
 Status CopyText(const char* function, std::string_view text, char* buffer, size_t size) {
   NPU_TRY(NeedPointers(function, {buffer}));
   if (text.size() + 1 > size) {
-    return Error(Code::kInvalidParam, "{}: the buffer has {} bytes, the text needs {}.", function, size, text.size() + 1)
+    return Error(Code::kInvalidParam, "{}: the buffer has {} bytes, the text needs {}.", function, size,
+                 text.size() + 1)
         .Remedy("Pass a larger buffer.");
   }
   std::memcpy(buffer, text.data(), text.size());

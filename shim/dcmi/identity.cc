@@ -43,7 +43,8 @@ Result<int> LogicOf(const char* function, unsigned id) {
   NPU_TRY(NeedInit(function));
   NPU_ASSIGN(const World world, LookAtMachine());
   if (id < world->cards.size()) return static_cast<int>(id);
-  return Error(Code::kInvalidParam, "{}: there is no device {}; machine {} has {}.", function, id, world->name, world->cards.size());
+  return Error(Code::kInvalidParam, "{}: there is no device {}; machine {} has {}.", function, id, world->name,
+               world->cards.size());
 }
 
 }  // namespace
@@ -158,8 +159,11 @@ Status dcmi_get_device_pcie_info(int card_id, int device_id, dcmi_pcie_info* pci
   NPU_TRY(NeedPointers("dcmi_get_device_pcie_info", {pcie_info}));
   NPU_ASSIGN(const Chip chip, FindChip("dcmi_get_device_pcie_info", card_id, device_id));
   const device::PciAddress address = device::PciOf(chip.logic);
-  *pcie_info = {.deviceid = PciDevice(chip.profile()), .venderid = kVendor, .bdf_deviceid = address.device,
-                .bdf_busid = address.bus, .bdf_funcid = address.function};
+  *pcie_info = {.deviceid = PciDevice(chip.profile()),
+                .venderid = kVendor,
+                .bdf_deviceid = address.device,
+                .bdf_busid = address.bus,
+                .bdf_funcid = address.function};
   return {};
 }
 
@@ -167,8 +171,12 @@ Status dcmi_get_device_pcie_info_v2(int card_id, int device_id, dcmi_pcie_info_a
   NPU_TRY(NeedPointers("dcmi_get_device_pcie_info_v2", {pcie_info}));
   NPU_ASSIGN(const Chip chip, FindChip("dcmi_get_device_pcie_info_v2", card_id, device_id));
   const device::PciAddress address = device::PciOf(chip.logic);
-  *pcie_info = {.venderid = kVendor, .deviceid = PciDevice(chip.profile()), .domain = static_cast<int>(address.domain),
-                .bdf_busid = address.bus, .bdf_deviceid = address.device, .bdf_funcid = address.function};
+  *pcie_info = {.venderid = kVendor,
+                .deviceid = PciDevice(chip.profile()),
+                .domain = static_cast<int>(address.domain),
+                .bdf_busid = address.bus,
+                .bdf_deviceid = address.device,
+                .bdf_funcid = address.function};
   return {};
 }
 
@@ -176,7 +184,8 @@ Status dcmi_get_device_die_v2(int card_id, int device_id, dcmi_die_type input_ty
   NPU_TRY(NeedPointers("dcmi_get_device_die_v2", {die_id}));
   NPU_ASSIGN(const Chip chip, FindChip("dcmi_get_device_die_v2", card_id, device_id));
   if (input_type != NDIE && input_type != VDIE) {
-    return Error(Code::kInvalidParam, "dcmi_get_device_die_v2: input_type is {}; 0 (NDie) and 1 (VDie) exist.", int{input_type});
+    return Error(Code::kInvalidParam, "dcmi_get_device_die_v2: input_type is {}; 0 (NDie) and 1 (VDie) exist.",
+                 int{input_type});
   }
   for (int word = 0; word < 5; ++word) die_id->soc_die[word] = IdWord(chip, input_type, word);
   return {};

@@ -46,7 +46,8 @@ Status dcmi_get_device_health(int card_id, int device_id, unsigned int* health) 
   return {};
 }
 
-Status dcmi_get_device_errorcode(int card_id, int device_id, int* error_count, unsigned int* error_code, int* error_width) {
+Status dcmi_get_device_errorcode(int card_id, int device_id, int* error_count, unsigned int* error_code,
+                                 int* error_width) {
   NPU_TRY(NeedPointers("dcmi_get_device_errorcode", {error_code, error_width}));
   *error_width = 0;
   return NoErrors("dcmi_get_device_errorcode", card_id, device_id, error_count);
@@ -55,7 +56,8 @@ Status dcmi_get_device_errorcode(int card_id, int device_id, int* error_count, u
 Status dcmi_get_device_errorcode_v2(int card_id, int device_id, int* error_count, unsigned int* error_code_list,
                                     unsigned int list_len) {
   NPU_TRY(NeedPointers("dcmi_get_device_errorcode_v2", {error_code_list}));
-  if (list_len == 0) return Error(Code::kInvalidParam, "dcmi_get_device_errorcode_v2: list_len is 0.").Remedy("Pass 128 entries.");
+  if (list_len == 0)
+    return Error(Code::kInvalidParam, "dcmi_get_device_errorcode_v2: list_len is 0.").Remedy("Pass 128 entries.");
   return NoErrors("dcmi_get_device_errorcode_v2", card_id, device_id, error_count);
 }
 
@@ -77,8 +79,11 @@ Status dcmi_get_device_hbm_info(int card_id, int device_id, dcmi_hbm_info* hbm_i
   NPU_TRY(NeedPointers("dcmi_get_device_hbm_info", {hbm_info}));
   NPU_ASSIGN(const Chip chip, FindChip("dcmi_get_device_hbm_info", card_id, device_id));
   const device::CardSnapshot& state = chip.state();
-  *hbm_info = {.memory_size = state.total_bytes / kMb, .freq = static_cast<unsigned>(chip.profile().hbm_mhz),
-               .memory_usage = state.used_bytes / kMb, .temp = state.temp_c, .bandwith_util_rate = 0};
+  *hbm_info = {.memory_size = state.total_bytes / kMb,
+               .freq = static_cast<unsigned>(chip.profile().hbm_mhz),
+               .memory_usage = state.used_bytes / kMb,
+               .temp = state.temp_c,
+               .bandwith_util_rate = 0};
   return {};
 }
 
@@ -143,7 +148,8 @@ Status dcmi_get_device_aicore_info(int card_id, int device_id, dcmi_aicore_info*
   return {};
 }
 
-Status dcmi_get_device_ecc_info(int card_id, int device_id, dcmi_device_type input_type, dcmi_ecc_info* device_ecc_info) {
+Status dcmi_get_device_ecc_info(int card_id, int device_id, dcmi_device_type input_type,
+                                dcmi_ecc_info* device_ecc_info) {
   NPU_TRY(NeedPointers("dcmi_get_device_ecc_info", {device_ecc_info}));
   NPU_ASSIGN(const Chip chip, FindChip("dcmi_get_device_ecc_info", card_id, device_id));
   if (input_type != DCMI_DEVICE_TYPE_HBM) return NoSuchKind("dcmi_get_device_ecc_info", input_type);

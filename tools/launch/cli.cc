@@ -31,7 +31,8 @@ struct MachineOptions {
 
   void AddTo(CLI::App& app) {
     app.add_option("-n,--cards", cards, "number of cards (default 2)")->type_name("CARDS");
-    app.add_option("--soc", soc, "what the cards are: Ascend910B4, 910B3, ... (default Ascend910B4)")->type_name("NAME");
+    app.add_option("--soc", soc, "what the cards are: Ascend910B4, 910B3, ... (default Ascend910B4)")
+        ->type_name("NAME");
     app.add_option("--hbm", hbm, "memory of one card: 32G, 512M (default: the real card's)")->type_name("SIZE");
     app.add_option("--cann", cann, "CANN version to report (default 9.1.0)")->type_name("VERSION");
     app.add_option("--machine", name, "a machine of its own (default: default)")->type_name("NAME");
@@ -39,8 +40,11 @@ struct MachineOptions {
 
   Variables Asked() const {
     Variables asked;
-    for (const auto& [variable, value] : {std::pair{"ANYNPU_CARDS", &cards}, {"ANYNPU_SOC", &soc}, {"ANYNPU_HBM", &hbm},
-                                          {"ANYNPU_CANN", &cann}, {"ANYNPU_MACHINE", &name}}) {
+    for (const auto& [variable, value] : {std::pair{"ANYNPU_CARDS", &cards},
+                                          {"ANYNPU_SOC", &soc},
+                                          {"ANYNPU_HBM", &hbm},
+                                          {"ANYNPU_CANN", &cann},
+                                          {"ANYNPU_MACHINE", &name}}) {
       if (!value->empty()) asked.emplace_back(variable, *value);
     }
     return asked;
@@ -75,7 +79,8 @@ void Announce(const device::Machine& machine) {
   if (std::getenv(kAnnounced)) return;
   setenv(kAnnounced, "1", 1);
   fmt::print(stderr, "anynpu: {} software {} {} (machine {}, CANN {}); they compute on this computer's processor.\n",
-             machine.cards(), machine.profile().soc, machine.cards() == 1 ? "NPU" : "NPUs", machine.name(), machine.cann());
+             machine.cards(), machine.profile().soc, machine.cards() == 1 ? "NPU" : "NPUs", machine.name(),
+             machine.cann());
 }
 
 int Execute(std::vector<std::string> command) {

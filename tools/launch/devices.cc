@@ -58,7 +58,8 @@ Status PrivateDev(int cards) {
   if (!root) {
     // The user stays who he is: ids map to themselves.
     Write("/proc/self/setgroups", "deny");
-    if (!Write("/proc/self/uid_map", fmt::format("{0} {0} 1", uid)) || !Write("/proc/self/gid_map", fmt::format("{0} {0} 1", gid))) {
+    if (!Write("/proc/self/uid_map", fmt::format("{0} {0} 1", uid)) ||
+        !Write("/proc/self/gid_map", fmt::format("{0} {0} 1", gid))) {
       return Failed("writing the id maps");
     }
   }

@@ -13,8 +13,8 @@ namespace npu::launch {
 using Variables = std::vector<std::pair<std::string, std::string>>;
 using Lookup = std::function<std::optional<std::string>(const std::string&)>;
 
-// What to set, given what is set now. `home` is ASCEND_HOME_PATH, `tree` holds the libraries and programs. Doing it twice
-// changes nothing.
+// What to set, given what is set now. `home` is ASCEND_HOME_PATH, `tree` holds the libraries and programs. Doing it
+// twice changes nothing.
 Variables EnvironmentFor(const std::filesystem::path& tree, const std::filesystem::path& home, const Lookup& current);
 
 // `export NAME='value'` lines for a shell.

@@ -41,12 +41,14 @@ Status Install(const fs::path& tree, const fs::path& prefix) {
   for (const Link& link : links) {
     const fs::path place = prefix / link.at;
     if (Exists(place) && !IsOurs(place, tree)) {
-      return Error(Code::kInvalidParam, "anynpu install: {} exists and is not ours; a CANN or driver seems to be installed in {}.",
+      return Error(Code::kInvalidParam,
+                   "anynpu install: {} exists and is not ours; a CANN or driver seems to be installed in {}.",
                    place.string(), prefix.string())
           .Remedy("Choose another --prefix; `anynpu run` needs no links at all.");
     }
     // A folder on the way that is a link leads into somebody else's installation.
-    for (fs::path folder = place.parent_path(); folder != prefix && folder != folder.root_path(); folder = folder.parent_path()) {
+    for (fs::path folder = place.parent_path(); folder != prefix && folder != folder.root_path();
+         folder = folder.parent_path()) {
       std::error_code error;
       if (fs::is_symlink(folder, error)) {
         return Error(Code::kInvalidParam, "anynpu install: {} is a link into another installation.", folder.string())
@@ -76,7 +78,8 @@ Status Uninstall(const fs::path& tree, const fs::path& prefix) {
       return Error(Code::kNoPermission, "anynpu install --remove: {}: {}", place.string(), error.message())
           .Remedy("Run it as the user who installed the links.");
     }
-    for (fs::path folder = place.parent_path(); folder != prefix && fs::is_empty(folder, error); folder = folder.parent_path()) {
+    for (fs::path folder = place.parent_path(); folder != prefix && fs::is_empty(folder, error);
+         folder = folder.parent_path()) {
       if (!fs::remove(folder, error)) break;
     }
   }

@@ -1,4 +1,5 @@
-// `anynpu install --prefix DIR`: links where guides and programs expect the vendor's files, e.g. below /usr/local/Ascend.
+// `anynpu install --prefix DIR`: links where guides and programs expect the vendor's files, e.g. below
+// /usr/local/Ascend.
 #pragma once
 
 #include <filesystem>

@@ -32,7 +32,8 @@ class Folder : public testing::Test {
     std::string pattern = (fs::temp_directory_path() / "anynpu-test-XXXXXX").string();
     root_ = mkdtemp(pattern.data());
     tree_ = root_ / "tree";
-    for (const char* file : {"lib64/libascendcl.so", "lib64/libdcmi.so", "lib64/libascend_hal.so", "bin/npu-smi", "set_env.sh"}) {
+    for (const char* file :
+         {"lib64/libascendcl.so", "lib64/libdcmi.so", "lib64/libascend_hal.so", "bin/npu-smi", "set_env.sh"}) {
       Write(tree_ / file);
     }
     Write(tree_ / "share/info/runtime/version.info", "Version=9.1.0\ninner=9.1.0.1\n");

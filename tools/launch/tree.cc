@@ -20,7 +20,8 @@ bool IsTree(const fs::path& path) {
 // Files that name the version: share/info/*/version.info, ascend_toolkit_install.info and their like.
 bool NamesVersion(const fs::path& file) {
   const std::string name = file.filename();
-  return name == "version.info" || name == "version.cfg" || (name.starts_with("ascend_") && name.ends_with("_install.info"));
+  return name == "version.info" || name == "version.cfg" ||
+         (name.starts_with("ascend_") && name.ends_with("_install.info"));
 }
 
 bool HoldsVersionFile(const fs::path& folder) {
@@ -61,15 +62,18 @@ Result<fs::path> FindTree(const fs::path& program) {
   for (const fs::path& candidate : {prefix, prefix / "share" / "anynpu"}) {
     if (IsTree(candidate)) return candidate;
   }
-  return Error(Code::kInvalidFile, "anynpu: no install tree beside {} (looked for lib64/libascendcl.so in {} and {}/share/anynpu).",
-                 program.string(), prefix.string(), prefix.string())
+  return Error(Code::kInvalidFile,
+               "anynpu: no install tree beside {} (looked for lib64/libascendcl.so in {} and {}/share/anynpu).",
+               program.string(), prefix.string(), prefix.string())
       .Remedy("Install the package again: pip install --force-reinstall anynpu.");
 }
 
 Result<fs::path> FindTree() {
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  if (error) return Error(Code::kInvalidFile, "anynpu: /proc is not mounted, so the program cannot find its libraries.").Remedy("Mount /proc.");
+  if (error)
+    return Error(Code::kInvalidFile, "anynpu: /proc is not mounted, so the program cannot find its libraries.")
+        .Remedy("Mount /proc.");
   return FindTree(program);
 }
 
@@ -80,13 +84,15 @@ Result<fs::path> CacheFolder() {
   std::error_code error;
   if (!base.empty()) fs::create_directories(base / "anynpu", error);
   if (base.empty() || error) {
-    return Error(Code::kInvalidFile, "anynpu: there is no cache folder: {}.", base.empty() ? "HOME is not set" : error.message())
+    return Error(Code::kInvalidFile, "anynpu: there is no cache folder: {}.",
+                 base.empty() ? "HOME is not set" : error.message())
         .Remedy("Point XDG_CACHE_HOME to a folder that you may write.");
   }
   return base / "anynpu";
 }
 
-Result<fs::path> HomeFor(const fs::path& tree, std::string_view made_with, std::string_view version, const fs::path& cache) {
+Result<fs::path> HomeFor(const fs::path& tree, std::string_view made_with, std::string_view version,
+                         const fs::path& cache) {
   if (version == made_with) return tree;
   try {
     // A tree that was installed anew has another time and gets another folder.

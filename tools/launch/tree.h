@@ -13,11 +13,11 @@ namespace npu::launch {
 Result<std::filesystem::path> FindTree();
 Result<std::filesystem::path> FindTree(const std::filesystem::path& program);
 
-// The tree as a home (ASCEND_HOME_PATH) that reports `version`. The version that the tree was made with is the tree itself.
-// For another one a folder of links is laid once in the user's cache, in which only the version files are new: clients read
-// the version from files below the home, and nothing else differs.
-Result<std::filesystem::path> HomeFor(const std::filesystem::path& tree, std::string_view made_with, std::string_view version,
-                                      const std::filesystem::path& cache);
+// The tree as a home (ASCEND_HOME_PATH) that reports `version`. The version that the tree was made with is the tree
+// itself. For another one a folder of links is laid once in the user's cache, in which only the version files are new:
+// clients read the version from files below the home, and nothing else differs.
+Result<std::filesystem::path> HomeFor(const std::filesystem::path& tree, std::string_view made_with,
+                                      std::string_view version, const std::filesystem::path& cache);
 
 // $XDG_CACHE_HOME/anynpu or ~/.cache/anynpu; made when absent.
 Result<std::filesystem::path> CacheFolder();

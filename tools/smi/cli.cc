@@ -90,7 +90,8 @@ bool Parse(int argc, char** argv, Arguments& a) {
 // One line a chip and second until the process is ended.
 [[noreturn]] void Watch(const Dcmi& dcmi, const Arguments& a) {
   std::string header;
-  for (const char* column : {"NpuID(Idx)", "ChipId(Idx)", "Pwr(W)", "Temp(C)", "AI Core(%)", "Memory(%)", "NPU Util(%)"}) {
+  for (const char* column :
+       {"NpuID(Idx)", "ChipId(Idx)", "Pwr(W)", "Temp(C)", "AI Core(%)", "Memory(%)", "NPU Util(%)"}) {
     header += fmt::format("{:<12}", column);
   }
   std::puts(header.c_str());
@@ -98,9 +99,12 @@ bool Parse(int argc, char** argv, Arguments& a) {
     std::vector<ChipId> chips;
     ListChips(dcmi, chips);
     for (const ChipId& id : chips) {
-      if ((a.question.card && *a.question.card != id.card) || (a.question.chip && *a.question.chip != id.chip)) continue;
+      if ((a.question.card && *a.question.card != id.card) || (a.question.chip && *a.question.chip != id.chip))
+        continue;
       const Chip chip = ReadChip(dcmi, id);
-      const auto cell = [](const auto& value) { return fmt::format("{:<12}", value ? fmt::format("{}", *value) : "NA"); };
+      const auto cell = [](const auto& value) {
+        return fmt::format("{:<12}", value ? fmt::format("{}", *value) : "NA");
+      };
       std::optional<uint64_t> memory;
       if (chip.hbm_used_mb && chip.hbm_total_mb.value_or(0)) memory = *chip.hbm_used_mb * 100 / *chip.hbm_total_mb;
       std::optional<double> watts;

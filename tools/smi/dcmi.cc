@@ -9,7 +9,8 @@ int Dcmi::Open() {
   library_ = dlopen("libdcmi.so", RTLD_NOW | RTLD_LOCAL);
   // Called by its path with no library path set: the install tree is around us, or beside an installed program.
   std::error_code error;
-  const std::filesystem::path prefix = std::filesystem::read_symlink("/proc/self/exe", error).parent_path().parent_path();
+  const std::filesystem::path prefix =
+      std::filesystem::read_symlink("/proc/self/exe", error).parent_path().parent_path();
   for (const char* folder : {"lib64", "share/anynpu/lib64"}) {
     if (!library_) library_ = dlopen((prefix / folder / "libdcmi.so").c_str(), RTLD_NOW | RTLD_LOCAL);
   }

@@ -3,7 +3,8 @@
 //   Dcmi dcmi;
 //   if (int code = dcmi.Open()) ...
 //   unsigned health;
-//   int code = dcmi.Call("dcmi_get_device_health", &dcmi_get_device_health, card, chip, &health);   // by NPU_DCMI below
+//   int code = dcmi.Call("dcmi_get_device_health", &dcmi_get_device_health, card, chip, &health);   // by NPU_DCMI
+//   below
 #pragma once
 
 #include <dlfcn.h>

@@ -10,7 +10,15 @@ namespace npu::smi {
 namespace {
 
 constexpr int kHbm = 2;  // dcmi_device_type
-enum Rate { kRateAiCore = 2, kRateAiCpu = 3, kRateCtrlCpu = 4, kRateHbm = 6, kRateHbmBandwidth = 10, kRateVector = 12, kRateNpu = 13 };
+enum Rate {
+  kRateAiCore = 2,
+  kRateAiCpu = 3,
+  kRateCtrlCpu = 4,
+  kRateHbm = 6,
+  kRateHbmBandwidth = 10,
+  kRateVector = 12,
+  kRateNpu = 13
+};
 enum Clock { kClockHbm = 6, kClockAiCoreNow = 7, kClockAiCore = 9 };
 
 template <class T>
@@ -65,8 +73,10 @@ int Board(const Asked& a, std::string& out) {
     for (const auto& [label, kind] : {std::pair{"VDie ID", VDIE}, std::pair{"NDie ID", NDIE}}) {
       dcmi_die_id die{};
       const int code = NPU_DCMI(a.dcmi, dcmi_get_device_die_v2, a.id.card, a.id.chip, kind, &die);
-      Line(out, label, code ? std::string("NA") : fmt::format("{:08X} {:08X} {:08X} {:08X} {:08X}", die.soc_die[0],
-                                                              die.soc_die[1], die.soc_die[2], die.soc_die[3], die.soc_die[4]));
+      Line(out, label,
+           code ? std::string("NA")
+                : fmt::format("{:08X} {:08X} {:08X} {:08X} {:08X}", die.soc_die[0], die.soc_die[1], die.soc_die[2],
+                              die.soc_die[3], die.soc_die[4]));
     }
     Line(out, "Chip Position ID", a.id.chip);
     Line(out, "PCIe Bus Info", BusId(a.dcmi, a.id));
@@ -203,7 +213,8 @@ int Ecc(const Asked& a, std::string& out) {
   Line(out, "Chip Count", a.chips.size(), 40);
   for (const ChipId& id : a.chips) {
     dcmi_ecc_info ecc{};
-    if (int code = NPU_DCMI(a.dcmi, dcmi_get_device_ecc_info, id.card, id.chip, static_cast<dcmi_device_type>(kHbm), &ecc)) {
+    if (int code =
+            NPU_DCMI(a.dcmi, dcmi_get_device_ecc_info, id.card, id.chip, static_cast<dcmi_device_type>(kHbm), &ecc)) {
       return code;
     }
     out += '\n';
@@ -220,7 +231,8 @@ int Ecc(const Asked& a, std::string& out) {
 
 int Product(const Asked& a, std::string& out) {
   std::array<char, 64> text{};
-  if (int code = NPU_DCMI(a.dcmi, dcmi_get_product_type, a.id.card, a.id.chip, text.data(), int{text.size()})) return code;
+  if (int code = NPU_DCMI(a.dcmi, dcmi_get_product_type, a.id.card, a.id.chip, text.data(), int{text.size()}))
+    return code;
   Line(out, "Product Type", text.data());
   return 0;
 }
@@ -229,8 +241,8 @@ int ProcessMemory(const Asked& a, std::string& out) {
   if (!a.chip_given) return kInvalid;
   const Chip chip = ReadChip(a.dcmi, a.id);
   for (const Process& p : chip.processes) {
-    fmt::format_to(std::back_inserter(out), "\tProcess id:{:<7} Process name:{:<17} Process memory(MB):{}\n", p.pid, p.name,
-                   p.memory_bytes / 1024 / 1024);
+    fmt::format_to(std::back_inserter(out), "\tProcess id:{:<7} Process name:{:<17} Process memory(MB):{}\n", p.pid,
+                   p.name, p.memory_bytes / 1024 / 1024);
   }
   if (chip.processes.empty()) out += "\tNo process in device.\n";
   return 0;
@@ -248,17 +260,21 @@ int Topology(const Dcmi& dcmi, std::string& out) {
     out += fmt::format("\t{:<10}", fmt::format("NPU{}", row));
     for (const ChipId& other : chips) {
       int link = -1;
-      const int code = NPU_DCMI(dcmi, dcmi_get_topo_info_by_device_id, chips[row].card, chips[row].chip, other.card, other.chip, &link);
-      out += fmt::format(" {:<10}", code == 0 && link >= 0 && link < static_cast<int>(std::size(kLinks)) ? kLinks[link] : "NA");
+      const int code = NPU_DCMI(dcmi, dcmi_get_topo_info_by_device_id, chips[row].card, chips[row].chip, other.card,
+                                other.chip, &link);
+      out += fmt::format(" {:<10}",
+                         code == 0 && link >= 0 && link < static_cast<int>(std::size(kLinks)) ? kLinks[link] : "NA");
     }
     std::array<char, 256> cpus{};
     int length = cpus.size();
-    const int code = NPU_DCMI(dcmi, dcmi_get_affinity_cpu_info_by_device_id, chips[row].card, chips[row].chip, cpus.data(), &length);
+    const int code =
+        NPU_DCMI(dcmi, dcmi_get_affinity_cpu_info_by_device_id, chips[row].card, chips[row].chip, cpus.data(), &length);
     out += fmt::format(" {}\n", code == 0 ? cpus.data() : "NA");
   }
-  out += "\nLegend:\n\n  X    = the chip itself\n  HCCS = chip to chip link\n  SIO  = two dies of one chip\n"
-         "  PIX  = at most one PCIe switch between\n  PXB  = several PCIe switches between\n"
-         "  PHB  = a PCIe host bridge between\n  SYS  = the path crosses sockets\n  NA   = unknown\n";
+  out +=
+      "\nLegend:\n\n  X    = the chip itself\n  HCCS = chip to chip link\n  SIO  = two dies of one chip\n"
+      "  PIX  = at most one PCIe switch between\n  PXB  = several PCIe switches between\n"
+      "  PHB  = a PCIe host bridge between\n  SYS  = the path crosses sockets\n  NA   = unknown\n";
   return 0;
 }
 
@@ -296,8 +312,9 @@ int MapChips(const Dcmi& dcmi, std::string& out) {
 int Answer(const Dcmi& dcmi, const Question& question, std::string& out) {
   if (question.type == "topo") return Topology(dcmi, out);
   static const std::map<std::string, int (*)(const Asked&, std::string&)> kTypes = {
-      {"board", Board}, {"common", Common}, {"memory", Memory}, {"usages", Usages},   {"temp", Temperature}, {"power", Power},
-      {"volt", Voltage}, {"health", Health}, {"ecc", Ecc},      {"product", Product}, {"proc-mem", ProcessMemory}};
+      {"board", Board},      {"common", Common},   {"memory", Memory},         {"usages", Usages},
+      {"temp", Temperature}, {"power", Power},     {"volt", Voltage},          {"health", Health},
+      {"ecc", Ecc},          {"product", Product}, {"proc-mem", ProcessMemory}};
   const auto type = kTypes.find(question.type);
   if (type == kTypes.end()) return kUnknownType;
   if (!question.card) return kInvalid;

@@ -10,18 +10,21 @@ namespace {
 // Column widths between the bars. Drivers after 25.5 gave the last column one more place.
 struct Layout {
   int first = 27, second = 15, third = 52;
-  int used = 5;             // digits of a used figure in front of "/ "
-  bool chip_is_logic = true;  // the second line begins with the logic id, as the print of a 25.5.2 shows; later the chip id
+  int used = 5;  // digits of a used figure in front of "/ "
+  bool chip_is_logic =
+      true;  // the second line begins with the logic id, as the print of a 25.5.2 shows; later the chip id
 };
 
 Layout LayoutOf(const std::string& driver) {
   int major = 0, minor = 0;
-  const bool newer = std::sscanf(driver.c_str(), "%d.%d", &major, &minor) == 2 && (major > 25 || (major == 25 && minor > 5));
+  const bool newer =
+      std::sscanf(driver.c_str(), "%d.%d", &major, &minor) == 2 && (major > 25 || (major == 25 && minor > 5));
   return newer ? Layout{.third = 53, .used = 6, .chip_is_logic = false} : Layout{};
 }
 
 std::string Frame(const Layout& l, char fill) {
-  return fmt::format("+{}+{}+{}+\n", std::string(l.first, fill), std::string(l.second, fill), std::string(l.third, fill));
+  return fmt::format("+{}+{}+{}+\n", std::string(l.first, fill), std::string(l.second, fill),
+                     std::string(l.third, fill));
 }
 
 std::string Row(const Layout& l, const std::string& a, const std::string& b, const std::string& c) {
@@ -49,8 +52,8 @@ std::string ProcessRow(const Layout& l, const std::string& ids, const std::strin
 }
 
 std::string ProcessTable(const Layout& l, const std::vector<Chip>& chips) {
-  std::string out = Frame(l, '-') + ProcessRow(l, "NPU     Chip", "Process id", "Process name", "Process memory(MB)") +
-                    Frame(l, '=');
+  std::string out =
+      Frame(l, '-') + ProcessRow(l, "NPU     Chip", "Process id", "Process name", "Process memory(MB)") + Frame(l, '=');
   for (size_t i = 0; i < chips.size(); ++i) {
     const Chip& c = chips[i];
     for (const Process& p : c.processes) {

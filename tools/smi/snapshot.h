@@ -1,5 +1,5 @@
-// What npu-smi shows, as values: read once through libdcmi.so (query.h), then rendered. A value the driver does not answer
-// is absent and printed as NA.
+// What npu-smi shows, as values: read once through libdcmi.so (query.h), then rendered. A value the driver does not
+// answer is absent and printed as NA.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ struct Process {
 };
 
 struct Chip {
-  int card = 0;    // what npu-smi prints as NPU id
-  int chip = 0;    // position on the card
-  int logic = 0;   // the index ACL uses
+  int card = 0;      // what npu-smi prints as NPU id
+  int chip = 0;      // position on the card
+  int logic = 0;     // the index ACL uses
   std::string name;  // 910B4
   std::optional<unsigned> health;
   std::optional<int> power_dw;  // 0.1 W
