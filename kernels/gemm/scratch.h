@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <utility>
 
 #include "base/status/status.h"
 
@@ -15,10 +16,15 @@ namespace npu::gemm {
 
 class Scratch {
  public:
+  Scratch() = default;
   explicit Scratch(size_t bytes);
   ~Scratch();
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
+  Scratch(Scratch&& other) noexcept : data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_) {}
+  Scratch& operator=(Scratch&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
 
   explicit operator bool() const { return data_ != nullptr; }
   template <class T = float>

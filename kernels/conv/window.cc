@@ -1,0 +1,170 @@
+#include "kernels/conv/window.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace npu::conv {
+namespace {
+
+constexpr int64_t kChunkFloats = 2 << 20;  // of a padded copy at a time
+constexpr int64_t kSlack = 64;             // floats behind the copy that a vector may read
+constexpr int64_t kMaxTerms = 1024;        // offsets prepared at a time; more than any block of k
+
+int64_t FloorDiv(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
+
+bool InPlace(const Walk& w, const Volume& x) {
+  if (x.dtype != DType::f32 || x.stride[4] != 1 || w.step[2] != 1) return false;
+  for (size_t d = 0; d < 3; ++d) {
+    for (const auto& tap : w.taps) {
+      if (tap[d] < 0 || tap[d] + (w.out[d] - 1) * w.step[d] >= w.in[d]) return false;
+    }
+  }
+  return true;
+}
+
+// Copies one row of the input into its place in the padded copy; columns outside the input become zero.
+template <class Read>
+void CopyRow(float* dst, int64_t low, int64_t size, int64_t width, int64_t step, int64_t phase, const Read& read) {
+  if (step == 1) {
+    const int64_t from = std::clamp<int64_t>(-low, 0, size), to = std::clamp<int64_t>(width - low, from, size);
+    std::fill(dst, dst + from, 0.0f);
+    read(low + from, to - from, 1, dst + from);
+    std::fill(dst + to, dst + size, 0.0f);
+    return;
+  }
+  for (int64_t r = 0; r < step; ++r) {
+    float* out = dst + r * phase;
+    // Column r + q * step of the copy is column low + r + q * step of the input.
+    const int64_t from = std::clamp<int64_t>(FloorDiv(-low - r + step - 1, step), 0, phase);
+    const int64_t to = std::clamp<int64_t>(FloorDiv(width - 1 - low - r, step) + 1, from, phase);
+    std::fill(out, out + from, 0.0f);
+    if (to > from) read(low + r + from * step, to - from, step, out + from);
+    std::fill(out + to, out + phase, 0.0f);
+  }
+}
+
+}  // namespace
+
+gemm::Element ElementOf(DType t) {
+  return t == DType::f32 ? gemm::Element::kF32 : t == DType::f16 ? gemm::Element::kF16 : gemm::Element::kBf16;
+}
+
+Window::Window(const Walk& walk, const Volume& x) : walk_(walk), in_place_(InPlace(walk, x)) {
+  const size_t taps = walk.taps.size();
+  tap_offset_.resize(taps);
+  if (in_place_) {
+    row_ = x.stride[3];
+    plane_ = x.stride[2];
+    channel_stride_ = x.stride[1];
+    image_stride_ = x.stride[0];
+    chunk_ = std::max<int64_t>(1, walk.images);
+    for (size_t p = 0; p < taps; ++p) {
+      tap_offset_[p] = walk.taps[p][0] * plane_ + walk.taps[p][1] * row_ + walk.taps[p][2];
+    }
+    return;
+  }
+  for (size_t d = 0; d < 3; ++d) {
+    int64_t low = INT64_MAX, high = INT64_MIN;
+    for (const auto& tap : walk.taps) {
+      low = std::min(low, tap[d]);
+      high = std::max(high, tap[d] + (walk.out[d] - 1) * walk.step[d]);
+    }
+    low_[d] = low;
+    size_[d] = std::max<int64_t>(0, high - low + 1);
+  }
+  const int64_t step = walk.step[2];
+  phase_ = gemm::CeilDiv(size_[2], step);
+  row_ = phase_ * step;
+  plane_ = size_[1] * row_;
+  channel_stride_ = size_[0] * plane_;
+  image_stride_ = walk.channels * channel_stride_;
+  chunk_ =
+      std::clamp<int64_t>(kChunkFloats / std::max<int64_t>(1, image_stride_), 1, std::max<int64_t>(1, walk.images));
+  for (size_t p = 0; p < taps; ++p) {
+    const int64_t w = walk.taps[p][2] - low_[2];
+    tap_offset_[p] =
+        (walk.taps[p][0] - low_[0]) * plane_ + (walk.taps[p][1] - low_[1]) * row_ + w % step * phase_ + w / step;
+  }
+  scratch_ = gemm::Scratch(static_cast<size_t>(chunk_ * image_stride_ + kSlack) * sizeof(float));
+}
+
+void Window::Load(Parallel& parallel, const Volume& x, int64_t first, int64_t count) {
+  const int64_t item = ItemSize(x.dtype);
+  const char* data = static_cast<const char*>(x.data) + first * x.stride[0] * item;
+  if (in_place_) {
+    base_ = reinterpret_cast<const float*>(data);
+    return;
+  }
+  float* copy = scratch_.As();
+  base_ = copy;
+  const auto load_row = gemm::Kernels().load_row[static_cast<size_t>(ElementOf(x.dtype))];
+  const int64_t rows = size_[0] * size_[1];
+  std::memset(copy + count * image_stride_, 0, kSlack * sizeof(float));
+  parallel.For(count * walk_.channels, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, channel_stride_)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t nc = begin; nc < end; ++nc) {
+                   const char* channel =
+                       data + (nc / walk_.channels * x.stride[0] + nc % walk_.channels * x.stride[1]) * item;
+                   float* dst = copy + nc * channel_stride_;
+                   for (int64_t r = 0; r < rows; ++r, dst += row_) {
+                     const int64_t d = low_[0] + r / size_[1], h = low_[1] + r % size_[1];
+                     if (d < 0 || d >= walk_.in[0] || h < 0 || h >= walk_.in[1]) {
+                       std::fill(dst, dst + row_, 0.0f);
+                       continue;
+                     }
+                     const char* line = channel + (d * x.stride[2] + h * x.stride[3]) * item;
+                     CopyRow(dst, low_[2], size_[2], walk_.in[2], walk_.step[2], phase_,
+                             [&](int64_t w, int64_t n, int64_t step, float* out) {
+                               load_row(line + w * x.stride[4] * item, step * x.stride[4], n, out);
+                             });
+                   }
+                 }
+               });
+}
+
+void PositionColumns::Pack(int64_t i0, int count, int width, int64_t k0, int64_t k, float* dst) const {
+  const auto& t = gemm::Kernels();
+  const auto taps = static_cast<int64_t>(window_.walk().taps.size());
+  const int64_t w_size = window_.walk().out[2], h_size = window_.walk().out[1];
+  const float* run[32];
+  int length[32];
+  int runs = 0;
+  for (int done = 0; done < count; ++runs) {
+    const int64_t i = i0 + done;
+    const int64_t row = i / w_size, w = i - row * w_size;
+    const int64_t image = row / window_.Rows(), dh = row - image * window_.Rows();
+    run[runs] = window_.Run(image, dh / h_size, dh % h_size) + w;
+    length[runs] = static_cast<int>(std::min<int64_t>(count - done, w_size - w));
+    done += length[runs];
+  }
+  int64_t offset[kMaxTerms];
+  for (int64_t p0 = 0; p0 < k; p0 += kMaxTerms) {
+    const int64_t terms = std::min(kMaxTerms, k - p0);
+    for (int64_t p = 0; p < terms; ++p) {
+      const int64_t q = k0 + p0 + p;
+      offset[p] = window_.Offset(first_channel_ + q / taps, q % taps);
+    }
+    t.pack_runs(run, length, runs, offset, window_.Overread(), width, terms, dst + p0 * width);
+  }
+}
+
+void TapColumns::Pack(int64_t i0, int count, int width, int64_t k0, int64_t k, float* dst) const {
+  const auto& t = gemm::Kernels();
+  const auto taps = static_cast<int64_t>(window_.walk().taps.size());
+  const int64_t w_size = window_.walk().out[2], h_size = window_.walk().out[1];
+  int64_t offset[32];
+  for (int i = 0; i < count; ++i) offset[i] = window_.Offset(first_channel_ + (i0 + i) / taps, (i0 + i) % taps);
+  for (int64_t done = 0; done < k;) {
+    const int64_t p = k0 + done;
+    const int64_t row = p / w_size, w = p - row * w_size;
+    const int64_t image = row / window_.Rows(), dh = row - image * window_.Rows();
+    const float* base = window_.Run(image, dh / h_size, dh % h_size) + w;
+    const int64_t terms = std::min(k - done, w_size - w);
+    const float* rows[32];
+    for (int i = 0; i < count; ++i) rows[i] = base + offset[i];
+    t.pack_rows(rows, count, width, terms, dst + done * width);
+    done += terms;
+  }
+}
+
+}  // namespace npu::conv
