@@ -1,4 +1,4 @@
-# npu_room(NAME DEPS rooms... LIBS libraries...): one room as an object library npu_NAME, and NAME_test from the *_test.cc
+# npu_room(NAME DEPS rooms... LIBS libraries... EXCLUDE folders...): one room as an object library npu_NAME, and NAME_test from the *_test.cc
 # beside the code. Sources are collected, so adding a file edits no list.
 include(CheckCXXCompilerFlag)
 find_package(fmt REQUIRED)
@@ -45,8 +45,11 @@ endif()
 set(NPU_CORE_ROOMS base tensor device runtime)
 
 function(npu_room name)
-  cmake_parse_arguments(ARG "" "" "DEPS;LIBS;GENERATED" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "DEPS;LIBS;GENERATED;EXCLUDE" ${ARGN})
   file(GLOB_RECURSE all CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  foreach(folder IN LISTS ARG_EXCLUDE)
+    list(FILTER all EXCLUDE REGEX "^${CMAKE_CURRENT_SOURCE_DIR}/${folder}/")
+  endforeach()
   set(sources ${all})
   list(FILTER sources EXCLUDE REGEX "_(test|bench)\\.cc$")
   set(tests ${all})

@@ -1,0 +1,290 @@
+#include "ops/core/plan.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "ops/core/executor.h"
+#include "ops/core/object.h"
+#include "ops/core/platform.h"
+#include "tensor/shape.h"
+
+namespace npu::ops {
+namespace {
+
+constexpr uint64_t kScratchAlign = 512;
+
+Status NullArgument(const OpDef& op, size_t p) {
+  return Error(Code::kNullPointer, "{}: {} is null.", op.name, op.params[p].name)
+      .Remedy("The operator cannot work without {}.", op.params[p].name);
+}
+
+Status NotAnObject(const OpDef& op, size_t p, const void* word, std::string_view what) {
+  return Error(Code::kInvalidParam, "{}: {} ({}) is not a live {}: it was destroyed or never created.", op.name,
+               op.params[p].name, word, what)
+      .Remedy("Pass what aclCreate… returned, before it is destroyed.");
+}
+
+bool Known(DType t) { return ItemSize(t) > 0; }
+
+// Copies what the client's tensor object says, checked as far as no rule is needed.
+Status Snapshot(const OpDef& op, size_t p, const TensorObject& from, Tensor* to) {
+  const std::string_view name = op.params[p].name;
+  if (from.Shape().size() > kMaxRank) {
+    return Error(Code::kInvalidParam, "{}: {} has {} dimensions; at most {} are supported.", op.name, name,
+                 from.Shape().size(), kMaxRank)
+        .Remedy("Merge dimensions before the call.");
+  }
+  if (!Known(from.dtype)) {
+    return Error(Code::kInvalidParam, "{}: {} has data type number {}, which no operator here computes with.", op.name, name,
+                 static_cast<int>(from.dtype))
+        .Remedy("Convert {} to a supported type first.", name);
+  }
+  to->dtype = from.dtype;
+  to->rank = static_cast<int8_t>(from.Shape().size());
+  int64_t numel = 1;
+  for (size_t d = 0; d < from.Shape().size(); ++d) {
+    to->shape[d] = from.Shape()[d];
+    to->strides[d] = from.Strides()[d];
+    if (to->shape[d] < 0 || to->strides[d] < 0) {
+      return Error(Code::kInvalidParam, "{}: {} has a negative size or stride in dim {} ({} and {}).", op.name, name, d,
+                   to->shape[d], to->strides[d])
+          .Remedy("Sizes and strides count elements and are never negative.");
+    }
+    numel *= to->shape[d];
+  }
+  to->data = nullptr;
+  if (numel == 0) return {};
+  if (from.data == nullptr) {
+    return Error(Code::kInvalidParam, "{}: {} has shape {} but its data address is null.", op.name, name,
+                 ShapeText(to->Shape()))
+        .Remedy("Pass device memory from aclrtMalloc as tensorData.");
+  }
+  const auto local = ThePlatform().local;
+  char* base = static_cast<char*>(local != nullptr ? local(from.data) : from.data);
+  if (base == nullptr) {
+    return Error(Code::kInvalidParam, "{}: the data address {} of {} is not device memory.", op.name, from.data, name)
+        .Remedy("Copy the data to the device first (aclrtMalloc, aclrtMemcpy); kernels cannot read host memory.");
+  }
+  to->data = base + from.offset * ItemSize(from.dtype);
+  return {};
+}
+
+class Snapshots {
+ public:
+  Snapshots(const OpDef& op, const uint64_t* words, Executor& e) : op_(op), words_(words), e_(e) {}
+
+  Status Take() {
+    e_.arguments.Add(op_.params.size() * sizeof(Args::Slot));
+    for (size_t p = 0; p < op_.params.size(); ++p) NPU_TRY(One(p));
+    return {};
+  }
+
+ private:
+  Args::Slot& Slot(size_t p) { return reinterpret_cast<Args::Slot*>(e_.arguments.data())[p]; }
+  // Space for `count` values behind parameter p.
+  template <class T>
+  T* Room(size_t p, size_t count) {
+    const uint32_t offset = e_.arguments.Add(std::max<size_t>(count * sizeof(T), 1));
+    Slot(p).at = {offset, static_cast<uint32_t>(count)};
+    return reinterpret_cast<T*>(e_.arguments.data() + offset);
+  }
+  Status Null(size_t p) {
+    Slot(p).at = {0, 0};
+    return op_.MayBeNull(p) ? Status() : NullArgument(op_, p);
+  }
+
+  Status One(size_t p) {
+    const uint64_t word = words_[p];
+    const auto* pointer = reinterpret_cast<const void*>(word);
+    switch (op_.params[p].kind) {
+      case Kind::boolean:
+      case Kind::int8:
+      case Kind::int32:
+      case Kind::int64:
+      case Kind::uint64:
+      case Kind::dtype: Slot(p).i = static_cast<int64_t>(word); return {};
+      case Kind::real32:
+      case Kind::real64: Slot(p).d = std::bit_cast<double>(word); return {};
+      case Kind::tensor: return pointer == nullptr ? Null(p) : OneTensor(p, pointer);
+      case Kind::scalar: return pointer == nullptr ? Null(p) : OneScalar(p, pointer);
+      case Kind::tensor_list:
+      case Kind::scalar_list: return pointer == nullptr ? EmptyList(p) : OneList(p, pointer);
+      case Kind::ints:
+      case Kind::bools:
+      case Kind::floats: return pointer == nullptr ? Null(p) : OneArray(p, pointer);
+      case Kind::text: {
+        if (pointer == nullptr) return Null(p);
+        const size_t n = std::strlen(static_cast<const char*>(pointer));
+        std::memcpy(Room<char>(p, n), pointer, n);
+        return {};
+      }
+    }
+    return {};
+  }
+
+  Status OneTensor(size_t p, const void* pointer) {
+    TensorObject* from = Pool<TensorObject>::Find(pointer);
+    if (from == nullptr) return NotAnObject(op_, p, pointer, "aclTensor");
+    Tensor* to = Room<Tensor>(p, 1);
+    NPU_TRY(Snapshot(op_, p, *from, to));
+    if (op_.params[p].role != Role::in && SelfOverlaps(*to)) {
+      return Error(Code::kInvalidParam, "{}: {} (shape {}, strides {}) is written, but several of its elements share one address.",
+                   op_.name, op_.params[p].name, ShapeText(to->Shape()), ShapeText(to->Strides()))
+          .Remedy("Write into a tensor of its own (clone the expanded one first).");
+    }
+    if ((op_.live >> p & 1) != 0) {
+      for (Ref<TensorObject>& kept : e_.live) {
+        if (kept) continue;
+        kept = Ref<TensorObject>::Share(from);
+        break;
+      }
+    }
+    return {};
+  }
+
+  Status OneScalar(size_t p, const void* pointer) {
+    const ScalarObject* from = Pool<ScalarObject>::Find(pointer);
+    if (from == nullptr) return NotAnObject(op_, p, pointer, "aclScalar");
+    *Room<Scalar>(p, 1) = from->value;
+    return {};
+  }
+
+  // Null stands for the empty list: torch_npu passes either.
+  Status EmptyList(size_t p) {
+    Slot(p).at = {0, 0};
+    return {};
+  }
+
+  Status OneList(size_t p, const void* pointer) {
+    const ListObject* from = Pool<ListObject>::Find(pointer);
+    const bool tensors = op_.params[p].kind == Kind::tensor_list;
+    if (from == nullptr || from->element != op_.params[p].kind)
+      return NotAnObject(op_, p, pointer, tensors ? "aclTensorList" : "aclScalarList");
+    if (!tensors) {
+      Scalar* to = Room<Scalar>(p, from->items.size());
+      for (size_t i = 0; i < from->items.size(); ++i) {
+        const ScalarObject* s = Pool<ScalarObject>::Find(from->items[i]);
+        if (s == nullptr) return NotAnObject(op_, p, from->items[i], "aclScalar in the list");
+        to[i] = s->value;
+      }
+      return {};
+    }
+    Tensor* to = Room<Tensor>(p, from->items.size());
+    for (size_t i = 0; i < from->items.size(); ++i) {
+      to[i] = Tensor();
+      if (from->items[i] == nullptr) continue;
+      const TensorObject* t = Pool<TensorObject>::Find(from->items[i]);
+      if (t == nullptr) return NotAnObject(op_, p, from->items[i], "aclTensor in the list");
+      NPU_TRY(Snapshot(op_, p, *t, &to[i]));
+    }
+    return {};
+  }
+
+  Status OneArray(size_t p, const void* pointer) {
+    ArrayObject* from = Pool<ArrayObject>::Find(pointer);
+    const Kind kind = op_.params[p].kind;
+    if (from == nullptr || from->element != kind) {
+      return NotAnObject(op_, p, pointer,
+                         kind == Kind::ints ? "aclIntArray" : kind == Kind::bools ? "aclBoolArray" : "aclFloatArray");
+    }
+    const size_t item = kind == Kind::ints ? sizeof(int64_t) : kind == Kind::bools ? sizeof(bool) : sizeof(float);
+    std::byte* to = Room<std::byte>(p, from->size * item);
+    std::memcpy(to, from->Data(), from->size * item);
+    Slot(p).at.count = static_cast<uint32_t>(from->size);
+    return {};
+  }
+
+  const OpDef& op_;
+  const uint64_t* words_;
+  Executor& e_;
+};
+
+// Every output exists and has no element. (An operator with empty inputs and a full output has work to do.)
+bool NothingToDo(const OpDef& op, const Args& args) {
+  bool any = false;
+  for (size_t p = 0; p < op.params.size(); ++p) {
+    if (op.params[p].role == Role::in) continue;
+    const Token token{static_cast<uint8_t>(p)};
+    for (const Tensor& t : args.Many<Tensor>(token)) {
+      any = true;
+      if (t.dtype != DType::none && t.Numel() > 0) return false;
+    }
+  }
+  return any && op.live == 0;
+}
+
+double DefaultCost(const OpDef& op, const Args& args) {
+  double bytes = 0;
+  for (size_t p = 0; p < op.params.size(); ++p) {
+    if (op.params[p].kind != Kind::tensor && op.params[p].kind != Kind::tensor_list) continue;
+    for (const Tensor& t : args.Many<Tensor>(Token{static_cast<uint8_t>(p)}))
+      bytes += static_cast<double>(t.Numel() * ItemSize(t.dtype));
+  }
+  return 100 + bytes / 8;  // 8 GB/s on one thread
+}
+
+}  // namespace
+
+Platform& ThePlatform() {
+  static constinit Platform platform;
+  return platform;
+}
+
+uint64_t Planning::NeedScratch(uint64_t bytes) {
+  const uint64_t at = executor_.scratch_bytes;
+  executor_.scratch_bytes += (bytes + kScratchAlign - 1) / kScratchAlign * kScratchAlign;
+  return at;
+}
+
+void Planning::Cost(double ns) { executor_.cost_ns = ns; }
+
+void* Planning::AddState(const void* value, size_t bytes) {
+  const uint32_t at = executor_.state.Add(bytes);
+  std::memcpy(executor_.state.data() + at, value, bytes);
+  return executor_.state.data() + at;
+}
+
+Result<Executor*> Plan(const OpDef& op, const uint64_t* words) {
+  struct Guard {
+    Executor* e;
+    ~Guard() { DestroyExecutor(e); }
+  } guard{Pool<Executor>::New()};
+  if (guard.e == nullptr) return Error(Code::kBadAlloc, "{}: no memory for an executor.", op.name);
+  Executor& e = *guard.e;
+  e.op = &op;
+  NPU_TRY(Snapshots(op, words, e).Take());
+
+  Planning planning(op, e);
+  planning.args = Args(e.arguments.data());
+  for (size_t r = 0; r < op.rule_count; ++r) NPU_TRY(op.rules[r].kind->check(planning, op.rules[r]));
+  if (op.prepare != nullptr) NPU_TRY(op.prepare(planning));
+  e.nothing_to_do = NothingToDo(op, planning.args);
+  if (e.nothing_to_do) e.scratch_bytes = 0;
+  if (e.cost_ns == 0) e.cost_ns = DefaultCost(op, planning.args);
+  return std::exchange(guard.e, nullptr);
+}
+
+int32_t PlanCall(const OpDef& op, const uint64_t* words, uint64_t* workspace_bytes, void** executor) noexcept {
+  const auto report = [](const Status& status) {
+    return ThePlatform().report != nullptr ? ThePlatform().report(status) : NnCode(status.code());
+  };
+  if (workspace_bytes == nullptr || executor == nullptr) {
+    return report(Error(Code::kNullPointer, "{}: {} is null.", op.name,
+                        workspace_bytes == nullptr ? "workspaceSize" : "executor")
+                      .Remedy("Pass the address of a variable for the result."));
+  }
+  try {
+    auto planned = Plan(op, words);
+    if (!planned.ok()) return report(planned.status());
+    *workspace_bytes = (*planned)->scratch_bytes;
+    *executor = *planned;
+    return 0;
+  } catch (const std::bad_alloc&) {
+    return report(Error(Code::kBadAlloc, "{}: host memory is exhausted.", op.name));
+  } catch (const std::exception& e) {
+    return report(Error(Code::kInternal, "{}: unexpected exception: {}.", op.name, e.what()));
+  }
+}
+
+}  // namespace npu::ops
