@@ -42,7 +42,7 @@ if(NPU_TESTS)
 endif()
 
 # Rooms of libnpu_core.so: its version script, not the compiler, decides what other libraries of ours see.
-set(NPU_CORE_ROOMS base tensor device runtime)
+set(NPU_CORE_ROOMS base tensor device runtime ops_core)
 
 function(npu_room name)
   cmake_parse_arguments(ARG "" "" "DEPS;LIBS;GENERATED;EXCLUDE" ${ARGN})

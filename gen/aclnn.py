@@ -3,7 +3,7 @@
   abi/<operator>.h   tokens of one row (abi::Add::self …); abi/ops.h includes them all
   aclnn/entries.cc   the two exported functions of every operator that some source defines
   aclnn/table.cc     constant table of those definitions
-  aclnn/exports.txt  their names, for the version script and the export test
+  aclnn/exports.txt  their names; aclnn/opapi.map is the version script of libopapi.so
 """
 from __future__ import annotations
 
@@ -180,6 +180,8 @@ def main(table: str, out_dir: str, *folders: str) -> None:
     )
     names = [name for row in defined for name in (row.symbol + "GetWorkspaceSize", row.symbol)]
     write_if_changed(out / "aclnn" / "exports.txt", "".join(n + "\n" for n in names))
+    exported = "".join(f"    {n};\n" for n in [*names, "anynpu_describe_operators"])
+    write_if_changed(out / "aclnn" / "opapi.map", f"{{\n  global:\n{exported}  local: *;\n}};\n")
 
 
 if __name__ == "__main__":

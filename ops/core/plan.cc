@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "base/status/boundary.h"
 #include "ops/core/executor.h"
 #include "ops/core/object.h"
 #include "ops/core/platform.h"
@@ -266,25 +267,16 @@ Result<Executor*> Plan(const OpDef& op, const uint64_t* words) {
 }
 
 int32_t PlanCall(const OpDef& op, const uint64_t* words, uint64_t* workspace_bytes, void** executor) noexcept {
-  const auto report = [](const Status& status) {
-    return ThePlatform().report != nullptr ? ThePlatform().report(status) : NnCode(status.code());
-  };
-  if (workspace_bytes == nullptr || executor == nullptr) {
-    return report(Error(Code::kNullPointer, "{}: {} is null.", op.name,
-                        workspace_bytes == nullptr ? "workspaceSize" : "executor")
-                      .Remedy("Pass the address of a variable for the result."));
-  }
-  try {
-    auto planned = Plan(op, words);
-    if (!planned.ok()) return report(planned.status());
-    *workspace_bytes = (*planned)->scratch_bytes;
-    *executor = *planned;
-    return 0;
-  } catch (const std::bad_alloc&) {
-    return report(Error(Code::kBadAlloc, "{}: host memory is exhausted.", op.name));
-  } catch (const std::exception& e) {
-    return report(Error(Code::kInternal, "{}: unexpected exception: {}.", op.name, e.what()));
-  }
+  return boundary::Run(op.name.data(), NnCode, [&]() -> Status {
+    if (workspace_bytes == nullptr || executor == nullptr) {
+      return Error(Code::kNullPointer, "{}: {} is null.", op.name, workspace_bytes == nullptr ? "workspaceSize" : "executor")
+          .Remedy("Pass the address of a variable for the result.");
+    }
+    NPU_ASSIGN(Executor * planned, Plan(op, words));
+    *workspace_bytes = planned->scratch_bytes;
+    *executor = planned;
+    return {};
+  });
 }
 
 }  // namespace npu::ops

@@ -1,0 +1,95 @@
+#include "shim/opapi/phase.h"
+
+#include <algorithm>
+
+#include "base/status/boundary.h"
+#include "ops/core/executor.h"
+#include "ops/core/platform.h"
+#include "runtime/stream/stream.h"
+
+namespace npu::opapi {
+namespace {
+
+using ops::Executor;
+
+// An executor with the workspace of this run; what a stream runs.
+struct Run {
+  Executor* executor;
+  std::byte* scratch;
+
+  Outcome Now(TaskContext& context) const { return Outcome::Done(executor->Run(scratch, context.parallel)); }
+};
+
+class OpTask final : public Task {
+ public:
+  explicit OpTask(Run run) : run_(run) {}
+  ~OpTask() override { ops::DestroyExecutor(run_.executor); }
+  Outcome Run(TaskContext& context) override { return run_.Now(context); }
+  const char* Name() const override { return run_.executor->op->name.data(); }
+  uint32_t CostNs() const override { return static_cast<uint32_t>(std::min(run_.executor->cost_ns, 4e9)); }
+
+ private:
+  const opapi::Run run_;
+};
+
+// What Launch is given: it either runs the executor at once or turns it into a task.
+struct Launching {
+  Run run;
+  bool queued = false;
+};
+
+Status Workspace(const ops::OpDef& op, const Executor& e, void* workspace, uint64_t bytes, std::byte** scratch) {
+  *scratch = nullptr;
+  if (e.scratch_bytes == 0) return {};
+  if (workspace == nullptr) {
+    return Error(Code::kNullPointer, "{}: workspace is null, but {} bytes are needed.", op.name, e.scratch_bytes)
+        .Remedy("Allocate workspaceSize bytes of device memory between the two calls.");
+  }
+  if (bytes < e.scratch_bytes) {
+    return Error(Code::kInvalidParam, "{}: workspaceSize is {}, but {} bytes are needed.", op.name, bytes, e.scratch_bytes)
+        .Remedy("Pass the size that {}GetWorkspaceSize returned.", op.name);
+  }
+  const auto local = ops::ThePlatform().local;
+  *scratch = static_cast<std::byte*>(local != nullptr ? local(workspace) : workspace);
+  if (*scratch != nullptr) return {};
+  return Error(Code::kInvalidParam, "{}: workspace {} is not device memory.", op.name, workspace)
+      .Remedy("Allocate it with aclrtMalloc.");
+}
+
+// Owns the executor until a task does.
+struct Owned {
+  Executor* e;
+  ~Owned() { ops::DestroyExecutor(e); }
+};
+
+Status Launch(const ops::OpDef& op, void* workspace, uint64_t bytes, void* raw_executor, void* raw_stream) {
+  NPU_ASSIGN(Executor * given, ops::FindExecutor(op, raw_executor));
+  Owned owned{given->repeatable ? given->Copy() : given};
+  if (owned.e == nullptr) return Error(Code::kBadAlloc, "{}: no memory for an executor.", op.name);
+  std::byte* scratch = nullptr;
+  NPU_TRY(Workspace(op, *owned.e, workspace, bytes, &scratch));
+  NPU_ASSIGN(Ref<rt::Stream> stream, rt::ResolveStream(raw_stream, op.name.data()));
+  if (owned.e->nothing_to_do) return {};
+
+  Launching launching{{owned.e, scratch}};
+  const auto cost = static_cast<uint32_t>(std::clamp(owned.e->cost_ns, 1.0, 4e9));
+  const Status status = stream->Launch(
+      &launching, [](void* self, TaskContext& context) { return static_cast<Launching*>(self)->run.Now(context); },
+      [](void* self) -> TaskPtr {
+        auto* l = static_cast<Launching*>(self);
+        auto task = std::make_unique<OpTask>(l->run);
+        l->queued = true;
+        return task;
+      },
+      cost);
+  if (launching.queued) owned.e = nullptr;  // the task's now
+  return status;
+}
+
+}  // namespace
+
+int32_t Phase2(const ops::OpDef& op, void* workspace, uint64_t workspace_bytes, aclOpExecutor* executor, void* stream) noexcept {
+  return boundary::Run(op.name.data(), NnCode, [&] { return Launch(op, workspace, workspace_bytes, executor, stream); });
+}
+
+}  // namespace npu::opapi
