@@ -13,7 +13,6 @@
 #pragma once
 
 #include "ops/core/op_def.h"
-#include "tensor/promote.h"
 
 namespace npu::ops {
 
@@ -67,7 +66,8 @@ class Builder {
     b.d_.judge = python;
     return b;
   }
-  // "exact", "rounded" (the default: once, in the result's type), or "accumulated" (over many terms).
+  // How far from torch: "exact", "rounded" (the default: a few roundings in the compute type), "ulp" (vector math),
+  // "accumulated" (over many terms).
   consteval Builder Tolerance(std::string_view kind) const {
     Builder b = *this;
     b.d_.tolerance = kind;
@@ -100,11 +100,14 @@ class Builder {
   }
 
   // For families.
-  consteval Builder Keyed(const void* kernel, std::string_view kernel_name = {}, TypeSet types = {}) const {
+  consteval Builder Keyed(const void* kernel) const {
     Builder b = *this;
     b.d_.kernel = kernel;
-    b.d_.kernel_name = kernel_name;
-    b.d_.types = types.bits;
+    return b;
+  }
+  consteval Builder Describes(KernelFacts (*facts)(const void*)) const {
+    Builder b = *this;
+    b.d_.facts = facts;
     return b;
   }
   template <class... T>

@@ -13,6 +13,7 @@
 #include "base/task/parallel.h"
 #include "ops/core/args.h"
 #include "ops/core/token.h"
+#include "tensor/promote.h"
 
 namespace npu::ops {
 
@@ -54,6 +55,13 @@ struct Call {
   const T& Kernel() const;
 };
 
+// What a family's kernel says about itself; read by describe only.
+struct KernelFacts {
+  std::string_view name;
+  TypeSet types;
+  std::string_view tolerance;
+};
+
 using RunFn = Status (*)(const Call&);
 using PrepareFn = Status (*)(Planning&);
 
@@ -75,10 +83,9 @@ struct OpDef {
   std::array<uint8_t, kMaxSlots> slots{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};  // the family's, by its own order
   int64_t imm = 0;                                                                       // the family's
   std::string_view family;                  // for describe
-  std::string_view kernel_name;
-  uint64_t types = 0;                       // accepted compute types where the family knows them
+  KernelFacts (*facts)(const void* kernel) = nullptr;
   std::string_view judge;                   // Python
-  std::string_view tolerance = "rounded";   // exact, rounded, accumulated: what the tests allow
+  std::string_view tolerance;               // exact, rounded, ulp, accumulated: what the tests allow; empty: the kernel's
   std::array<SampleText, kMaxSamples> samples{};
   uint8_t sample_count = 0;
   uint64_t used = 0;       // parameters that a rule, a slot or .Uses names

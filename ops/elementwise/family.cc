@@ -88,6 +88,11 @@ Status Promotes(const Planning& plan, const Rule&) {
 
 }  // namespace rule::check
 
+KernelFacts DescribePointwise(const void* kernel) {
+  const auto& k = *static_cast<const simd::PointwiseKernel*>(kernel);
+  return {k.name, k.types, k.tolerance};
+}
+
 Status PreparePointwise(Planning& plan) {
   const auto& kernel = plan.Kernel<simd::PointwiseKernel>();
   plan.NewState(PointwiseState{ComputeType(plan.op, plan.args)});

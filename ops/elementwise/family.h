@@ -29,6 +29,7 @@ inline constexpr size_t kOutSlot = 3, kNumberSlot = 4;
 // OpDef::imm: compute rule, and flags.
 inline constexpr int64_t kComputeMask = 3, kShiftWidth = 4, kIgnoreNumbersInPromotion = 8, kAnyOutType = 16;
 
+KernelFacts DescribePointwise(const void* kernel);
 Status PreparePointwise(Planning& plan);
 Status RunPointwiseOp(const Call& c);
 
@@ -58,7 +59,7 @@ class PointwiseBuilder : public Builder {
 template <class A, class K, class... Operands>
 consteval Builder PointwiseOp(std::string_view family, const K& kernel, Compute compute, int64_t flags, TensorToken out,
                               Operands... operands) {
-  Builder b = Op<A>().Keyed(&kernel).Family(family).Imm(static_cast<int64_t>(compute) | flags).Required(out, operands...);
+  Builder b = Op<A>().Keyed(&kernel).Describes(DescribePointwise).Family(family).Imm(static_cast<int64_t>(compute) | flags).Required(out, operands...);
   size_t i = 0;
   ((b = b.Slot(i++, operands)), ...);
   b = b.Slot(kOutSlot, out);

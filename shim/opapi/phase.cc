@@ -13,7 +13,7 @@ namespace {
 using ops::Executor;
 
 // An executor with the workspace of this run; what a stream runs.
-struct Run {
+struct Bound {
   Executor* executor;
   std::byte* scratch;
 
@@ -22,19 +22,19 @@ struct Run {
 
 class OpTask final : public Task {
  public:
-  explicit OpTask(Run run) : run_(run) {}
+  explicit OpTask(Bound run) : run_(run) {}
   ~OpTask() override { ops::DestroyExecutor(run_.executor); }
   Outcome Run(TaskContext& context) override { return run_.Now(context); }
   const char* Name() const override { return run_.executor->op->name.data(); }
   uint32_t CostNs() const override { return static_cast<uint32_t>(std::min(run_.executor->cost_ns, 4e9)); }
 
  private:
-  const opapi::Run run_;
+  const Bound run_;
 };
 
 // What Launch is given: it either runs the executor at once or turns it into a task.
 struct Launching {
-  Run run;
+  Bound run;
   bool queued = false;
 };
 
