@@ -34,12 +34,12 @@ inline constexpr int LaneBytes(Lane l) {
 }
 Lane LaneOf(DType t);
 
-// Numbers that go with the operation (alpha, bounds, slope …) in every form.
+// Numbers that go with the operation (alpha, bounds, slope …) in every form; 1 unless set.
 struct Imm {
   static constexpr int kCount = 4;
-  std::array<double, kCount> d{};
+  std::array<double, kCount> d{1, 1, 1, 1};
   std::array<double, kCount> im{};
-  std::array<int64_t, kCount> i{};
+  std::array<int64_t, kCount> i{1, 1, 1, 1};
   void Set(int k, const Scalar& s) {
     d[static_cast<size_t>(k)] = s.re;
     im[static_cast<size_t>(k)] = s.im;
