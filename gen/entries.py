@@ -38,22 +38,17 @@ def working_entry(f: Function) -> str:
 
 
 def owed_entry(f: Function) -> str:
-    """Needs no types: the C calling conventions let a callee ignore its arguments. The C++ name differs from the exported
-    one, since a public header may declare that with its types."""
+    """Needs no types: the C calling conventions let a callee ignore its arguments."""
     code = f.status or "AclCode"
     refuse = f'npu::boundary::Owed("{f.name}", npu::{code})'
     if f.state == "Unsupported":
         refuse = f'npu::boundary::Unsupported("{f.name}", "{f.why}", npu::{code})'
     if f.status:
-        result, body = "int", f"return {refuse};"
-    elif f.returns == "void":
-        result, body = "void", f"{refuse};"
-    else:
-        result, body = {"float": "float", "double": "double"}.get(f.returns, "long"), f"{refuse}; return 0;"
-    return (
-        f'extern "C" NPU_EXPORT {result} owed_{f.name}() __asm__("{f.name}");\n'
-        f"{result} owed_{f.name}() {{ {body} }}\n"
-    )
+        return f'extern "C" NPU_EXPORT int {f.name}() {{ return {refuse}; }}\n'
+    if f.returns == "void":
+        return f'extern "C" NPU_EXPORT void {f.name}() {{ {refuse}; }}\n'
+    kind = {"float": "float", "double": "double"}.get(f.returns, "long")
+    return f'extern "C" NPU_EXPORT {kind} {f.name}() {{\n  {refuse};\n  return 0;\n}}\n'
 
 
 def generate(short: str, functions: list[Function], out: pathlib.Path) -> None:
