@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <cerrno>
 #include <cstring>
@@ -13,6 +14,12 @@ Result<Fd> MakeMemfd(const char* label, uint64_t bytes) {
   if (!fd) {
     return Error(Code::kBadAlloc, "memfd_create({}) failed: {}.", label, std::strerror(errno))
         .Remedy("Raise the limit of open files (ulimit -n).");
+  }
+  // Beyond this limit ftruncate would not merely fail: the kernel would end the process with SIGXFSZ.
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur) {
+    return Error(Code::kBadAlloc, "Anonymous shared memory {} of {} MiB passes the limit of file sizes.", label, bytes >> 20)
+        .Remedy("Lift it: ulimit -f unlimited.");
   }
   if (ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
     return Error(Code::kBadAlloc, "Anonymous shared memory {} cannot have {} bytes: {}.", label, bytes, std::strerror(errno))

@@ -30,7 +30,8 @@ void Ring(const Machine& machine, uint32_t slot) {
 }
 
 void RingAll(const Machine& machine) {
-  for (Slot& slot : machine.shared().slots) {
+  for (uint32_t i = 0; i < SlotHigh(machine.shared()); ++i) {
+    Slot& slot = machine.shared().slots[i];
     if (slot.state.load(std::memory_order_relaxed) == kSlotLive) RingSlot(slot);
   }
 }

@@ -37,6 +37,7 @@ Result<std::unique_ptr<Arena>> Arena::Make(device::Machine& machine, int card) {
   os::CloseInChildren(arena->fd_.get());
   NPU_ASSIGN(arena->region_, MakeRegion(RegionKind::kArena, card, arena->bytes_, arena->fd_.get()));
   arena->ranges_ = std::make_unique<RangeAllocator>(arena->bytes_);
+  arena->populated_ = std::make_unique<Populated>(arena->bytes_);
   struct stat s {};
   fstat(arena->fd_.get(), &s);
   device::CardUse& mine = machine.Mine(card);
@@ -53,7 +54,7 @@ Arena::~Arena() {
 
 std::string Arena::WhoUses() const {
   std::string text;
-  for (uint32_t i = 0; i < device::kMaxSlots; ++i) {
+  for (uint32_t i = 0; i < device::SlotHigh(machine_.shared()); ++i) {
     const device::Slot& slot = machine_.shared().slots[i];
     if (slot.state.load(std::memory_order_relaxed) != device::kSlotLive) continue;
     const uint64_t used = slot.cards[card_].used.load(std::memory_order_relaxed);
@@ -174,7 +175,7 @@ Result<uint64_t> Arena::Take(uint64_t bytes, bool physical) {
         .Remedy("Free neighbouring blocks, or use expandable_segments.");
   }
   if (size <= kEagerBytes) {
-    const bool populated = PopulatePages(reinterpret_cast<void*>(region_->local + range->offset), size);
+    const bool populated = populated_->Populate(*region_, range->offset, size);
     std::lock_guard lock(mutex_);
     PublishPending();
     if (!populated) {
@@ -263,6 +264,7 @@ uint64_t Arena::Punch(const std::vector<Range>& ranges) {
     if (begin >= end) continue;
     if (fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin), static_cast<off_t>(end - begin)) == 0) {
       bytes += end - begin;
+      populated_->Forget(begin, end - begin);
     }
   }
   return bytes;

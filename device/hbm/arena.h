@@ -16,6 +16,7 @@
 
 #include "base/os/fd.h"
 #include "base/status/status.h"
+#include "device/hbm/populated.h"
 #include "device/hbm/range_allocator.h"
 #include "device/hbm/region.h"
 #include "device/machine/machine.h"
@@ -54,6 +55,8 @@ class Arena {
   void SetExport(uint64_t offset, uint32_t index);
 
   uint64_t Trim();
+  // Gives [offset, offset + bytes) its pages, remembering what has them.
+  void PopulateRange(uint64_t offset, uint64_t bytes) { populated_->Populate(*region_, offset, bytes); }
 
   Region& region() const { return *region_; }
   int fd() const { return fd_.get(); }
@@ -81,6 +84,7 @@ class Arena {
   Region* region_ = nullptr;
   std::atomic<uint64_t> epoch_{1};
   std::atomic<uint32_t> lingering_count_{0};
+  std::unique_ptr<Populated> populated_;
 
   mutable std::mutex mutex_;  // guards what follows
   std::unique_ptr<RangeAllocator> ranges_;

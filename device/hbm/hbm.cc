@@ -214,22 +214,17 @@ Result<void*> MapPeer(uint32_t slot, int card) {
 
 void Populate(void* local, size_t bytes) {
   if (bytes == 0) return;
-  const Region* region = FindRegion(local);  // finds it unless clients are inaccessible; then the kernel is asked each time
-  if (region == nullptr || region->kind != RegionKind::kPeer || region->local != region->client) {
+  const Region* region = FindRegion(local);
+  if (region == nullptr || region->local != region->client) {  // clients are inaccessible: the kernel is asked each time
     PopulatePages(local, bytes);
     return;
   }
-  Peer* peer = static_cast<Peer*>(region->owner);
-  const uint64_t first = OffsetIn(*region, local) / kBigBlock, last = (OffsetIn(*region, local) + bytes - 1) / kBigBlock;
-  for (uint64_t i = first; i <= last && i * kBigBlock < region->bytes; ++i) {
-    std::atomic<uint64_t>& word = peer->populated[i / 64];
-    const uint64_t bit = uint64_t{1} << (i % 64);
-    if (word.load(std::memory_order_relaxed) & bit) continue;
-    // Only what was asked for: the rest of the 2 MiB may be pages nobody has granted.
-    const uintptr_t begin = std::max(Number(local), region->local + i * kBigBlock);
-    const uintptr_t end = std::min(Number(local) + bytes, region->local + (i + 1) * kBigBlock);
-    PopulatePages(Pointer(begin), end - begin);
-    if (end - begin == kBigBlock) word.fetch_or(bit, std::memory_order_relaxed);
+  const uint64_t offset = OffsetIn(*region, local);
+  if (bytes > region->bytes - offset) return;
+  switch (region->kind) {
+    case RegionKind::kArena: static_cast<Arena*>(region->owner)->PopulateRange(offset, bytes); break;
+    case RegionKind::kPeer: static_cast<Peer*>(region->owner)->populated->Populate(*region, offset, bytes); break;
+    case RegionKind::kReserved: break;  // was done when it was mapped
   }
 }
 

@@ -130,7 +130,7 @@ Result<os::Fd> FetchArena(const device::Machine& machine, uint32_t slot, int car
 }
 
 void AskOthersToTrim(const device::Machine& machine) {
-  for (uint32_t i = 0; i < device::kMaxSlots; ++i) {
+  for (uint32_t i = 0; i < device::SlotHigh(machine.shared()); ++i) {
     const device::Slot& slot = machine.shared().slots[i];
     if (slot.state.load(std::memory_order_relaxed) != device::kSlotLive || i == device::SlotIndex(machine.slot())) continue;
     uint64_t pooled = 0;

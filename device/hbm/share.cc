@@ -67,12 +67,11 @@ Result<Name> ParseToken(const device::Machine& machine, uint64_t token) {
 
 Result<Name> MakeExport(Arena& arena, uint64_t offset, uint64_t bytes, uint32_t flags) {
   device::Machine& machine = arena.machine();
-  const uint32_t start = device::SlotIndex(machine.slot()) * (device::kMaxExports / device::kMaxSlots);
-  for (uint32_t i = 0; i < device::kMaxExports; ++i) {
-    const uint32_t index = (start + i) % device::kMaxExports;
+  for (uint32_t index = 0; index < device::kMaxExports; ++index) {
     device::Export& entry = EntryOf(machine, index);
     uint32_t none = 0;
     if (!entry.owner.compare_exchange_strong(none, machine.slot(), std::memory_order_acquire, std::memory_order_relaxed)) continue;
+    device::RaiseHigh(machine.shared().header.export_high, index);
     entry.card.store(static_cast<uint32_t>(arena.card()), std::memory_order_relaxed);
     entry.offset.store(offset, std::memory_order_relaxed);
     entry.bytes.store(bytes, std::memory_order_relaxed);

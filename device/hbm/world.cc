@@ -60,8 +60,7 @@ Result<Peer*> World::PeerOf(uint32_t slot, int card) {
   peer->card = card;
   NPU_ASSIGN(peer->region, MakeRegion(RegionKind::kPeer, card, bytes, fd.get()));
   peer->fd = std::move(fd);
-  const size_t words = (bytes / kBigBlock + 63) / 64 + 1;
-  peer->populated = std::make_unique<std::atomic<uint64_t>[]>(words);
+  peer->populated = std::make_unique<Populated>(bytes);
   Publish(peer->region, peer.get());
   return peers_.emplace(key, std::move(peer)).first->second.get();
 }

@@ -24,7 +24,7 @@ struct Peer {
   Region* region = nullptr;
   uint64_t gone_ms = 0;      // when it was first seen dead
   bool emptied = false;      // its pages were given back
-  std::unique_ptr<std::atomic<uint64_t>[]> populated;  // bit per 2 MiB: Populate was here
+  std::unique_ptr<Populated> populated;
 };
 
 struct Import {              // a block of a peer that a client holds

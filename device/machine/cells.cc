@@ -6,14 +6,12 @@ namespace npu::device {
 
 Result<CellRef> MakeCell(const Machine& machine) {
   StateLayout& shared = machine.shared();
-  // Where to look first: spreads processes over the table.
-  const uint32_t start = SlotIndex(machine.slot()) * (kMaxCells / kMaxSlots);
-  for (uint32_t i = 0; i < kMaxCells; ++i) {
-    const uint32_t index = (start + i) % kMaxCells;
+  for (uint32_t index = 0; index < kMaxCells; ++index) {
     Cell& cell = shared.cells[index];
     uint32_t none = 0;
     if (!cell.owner.compare_exchange_strong(none, machine.slot(), std::memory_order_acquire, std::memory_order_relaxed)) continue;
     for (auto& word : cell.words) word.store(0, std::memory_order_relaxed);
+    RaiseHigh(shared.header.cell_high, index);
     // The new generation makes it findable; release so that a finder sees the zeros.
     uint32_t generation = cell.generation.load(std::memory_order_relaxed) + 1;
     if (generation == 0) generation = 1;

@@ -16,7 +16,7 @@
 namespace npu::device {
 
 inline constexpr uint64_t kStateMagic = 0x31454E494843414Dull;  // "MACHINE1"
-inline constexpr uint32_t kStateVersion = 1;
+inline constexpr uint32_t kStateVersion = 2;
 inline constexpr uint32_t kMaxSlots = 256;
 inline constexpr uint32_t kMaxCells = 4096;
 inline constexpr uint32_t kMaxExports = 4096;
@@ -37,6 +37,8 @@ struct alignas(64) StateHeader {
   char driver[32];
   std::atomic<uint32_t> kept;  // `anynpu up`: stays when its last process leaves
   std::atomic<uint32_t> next_generation;
+  // Entries from here on were never used: what walks the tables stops there, and their pages stay holes.
+  std::atomic<uint32_t> slot_high, cell_high, export_high;
 };
 
 // One card as one process uses it. A line of its own: two cards of a process are served by different threads.
@@ -93,6 +95,20 @@ struct StateLayout {
   alignas(4096) Cell cells[kMaxCells];
   alignas(4096) Export exports[kMaxExports];
 };
+
+// How far to walk. The numbers are hostile like the rest.
+inline uint32_t Bounded(const std::atomic<uint32_t>& high, uint32_t most) {
+  const uint32_t n = high.load(std::memory_order_acquire);
+  return n < most ? n : most;
+}
+inline uint32_t SlotHigh(const StateLayout& layout) { return Bounded(layout.header.slot_high, kMaxSlots); }
+inline uint32_t CellHigh(const StateLayout& layout) { return Bounded(layout.header.cell_high, kMaxCells); }
+inline uint32_t ExportHigh(const StateLayout& layout) { return Bounded(layout.header.export_high, kMaxExports); }
+inline void RaiseHigh(std::atomic<uint32_t>& high, uint32_t index) {
+  uint32_t seen = high.load(std::memory_order_relaxed);
+  while (seen <= index && !high.compare_exchange_weak(seen, index + 1, std::memory_order_release, std::memory_order_relaxed)) {
+  }
+}
 
 static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<uint32_t>::is_always_lock_free);
 static_assert(std::is_standard_layout_v<StateLayout> && sizeof(CardUse) == 64 && sizeof(Cell) == 64);

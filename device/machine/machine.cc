@@ -78,11 +78,49 @@ Status Settle(StateFile& file, const MachineConfig& config) {
     }
   }
   if (fresh) {
-    ForgetAll(layout);
+    if (!file.fresh()) ForgetAll(layout);
     WriteHeader(layout.header, wanted);
     return {};
   }
   return CheckAgainst(layout.header, config, wanted);
+}
+
+// Slots that this program took. One with our identity that is not among them was taken before an exec, by a launcher that
+// became us: it would keep the machine from ending with us.
+struct OwnSlot {
+  const StateLayout* layout;
+  uint32_t word;
+};
+std::mutex& OwnMutex() {
+  static auto* mutex = new std::mutex;
+  return *mutex;
+}
+std::vector<OwnSlot>& OwnSlots() {
+  static auto* slots = new std::vector<OwnSlot>;
+  return *slots;
+}
+void Own(const StateLayout* layout, uint32_t word) {
+  std::lock_guard lock(OwnMutex());
+  OwnSlots().push_back({layout, word});
+}
+void Disown(const StateLayout* layout, uint32_t word) {
+  std::lock_guard lock(OwnMutex());
+  std::erase_if(OwnSlots(), [&](const OwnSlot& own) { return own.layout == layout && own.word == word; });
+}
+void ReleaseSlotsBeforeExec(StateLayout& layout, const os::ProcessId& self) {
+  std::lock_guard lock(OwnMutex());
+  for (uint32_t i = 0; i < SlotHigh(layout); ++i) {
+    Slot& slot = layout.slots[i];
+    if (slot.state.load(std::memory_order_relaxed) != kSlotLive || slot.pid.load(std::memory_order_relaxed) != self.pid ||
+        slot.pid_namespace.load(std::memory_order_relaxed) != self.pid_namespace ||
+        slot.start_ticks.load(std::memory_order_relaxed) != self.start_ticks) {
+      continue;
+    }
+    const uint32_t word = SlotWord(i, slot.generation.load(std::memory_order_relaxed));
+    // By word alone: the same file may be mapped twice in one process.
+    const bool ours = std::any_of(OwnSlots().begin(), OwnSlots().end(), [&](const OwnSlot& own) { return own.word == word; });
+    if (!ours) ReleaseSlot(layout, i);
+  }
 }
 
 std::optional<std::string> Env(const char* name) {
@@ -172,6 +210,8 @@ Result<std::unique_ptr<Machine>> Enter(const MachineConfig& config) {
   machine->nonce_ = layout.header.nonce;
   machine->shared_ = &layout;
 
+  const os::ProcessId self = os::Self();
+  ReleaseSlotsBeforeExec(layout, self);
   uint32_t index = 0;
   while (index < kMaxSlots && layout.slots[index].state.load(std::memory_order_relaxed) != kSlotFree) ++index;
   if (index == kMaxSlots) {
@@ -183,16 +223,17 @@ Result<std::unique_ptr<Machine>> Enter(const MachineConfig& config) {
   uint32_t generation = (layout.header.next_generation.load(std::memory_order_relaxed) + 1) & 0xFFFFFF;
   if (generation == 0) generation = 1;
   layout.header.next_generation.store(generation, std::memory_order_relaxed);
-  const os::ProcessId self = os::Self();
   slot.pid.store(self.pid, std::memory_order_relaxed);
   slot.pid_namespace.store(self.pid_namespace, std::memory_order_relaxed);
   slot.start_ticks.store(self.start_ticks, std::memory_order_relaxed);
   slot.joined_ms.store(NowMs(), std::memory_order_relaxed);
   Put(slot.command, os::CommandOf(self.pid));
   slot.generation.store(generation, std::memory_order_relaxed);
+  RaiseHigh(layout.header.slot_high, index);
   slot.state.store(kSlotLive, std::memory_order_release);
   file->HoldSlot(index);
   machine->slot_ = SlotWord(index, generation);
+  Own(&layout, machine->slot_);
   file->Unlock();
   machine->file_ = std::move(file);
   NPU_LOG(kInfo, "machine", "joined {} as slot {} ({} x {}, {} MiB)", machine->name_, index, machine->cards_, machine->profile_->soc,
@@ -204,6 +245,7 @@ void Machine::Leave() {
   if (file_ == nullptr) return;
   std::lock_guard lock(file_mutex_);
   if (left() || !file_->Lock().ok()) return;
+  Disown(shared_, slot_);
   left_.store(true, std::memory_order_release);  // before the slot can become another's
   ReleaseSlot(*shared_, SlotIndex(slot_));
   if (RepairSlots(*shared_, *file_) == 0 && shared_->header.kept.load(std::memory_order_relaxed) == 0) file_->Remove();
@@ -238,7 +280,7 @@ void Machine::Repair(bool force) const {
   if (!repaired_ms_.compare_exchange_strong(last, now, std::memory_order_relaxed) && !force) return;
   // Looking needs no lock; most of the time nobody has died.
   bool dead = false;
-  for (uint32_t i = 0; i < kMaxSlots && !dead; ++i) {
+  for (uint32_t i = 0; i < SlotHigh(*shared_) && !dead; ++i) {
     const Slot& slot = shared_->slots[i];
     dead = i != SlotIndex(slot_) && slot.state.load(std::memory_order_relaxed) == kSlotLive && !SlotLives(slot, i, *file_);
   }
@@ -251,7 +293,8 @@ void Machine::Repair(bool force) const {
 
 uint64_t Machine::UsedOn(int card) const {
   uint64_t sum = 0;
-  for (const Slot& slot : shared_->slots) {
+  for (uint32_t i = 0; i < SlotHigh(*shared_); ++i) {
+    const Slot& slot = shared_->slots[i];
     if (slot.state.load(std::memory_order_acquire) != kSlotLive) continue;
     // Sequentially consistent: of two processes that take at once, at least one sees the other (see hbm/account.cc).
     sum += std::min(slot.cards[card].used.load(std::memory_order_seq_cst), kSane);
@@ -261,7 +304,8 @@ uint64_t Machine::UsedOn(int card) const {
 
 Machine::HostUse Machine::HostUseOfAll() const {
   HostUse use;
-  for (const Slot& slot : shared_->slots) {
+  for (uint32_t i = 0; i < SlotHigh(*shared_); ++i) {
+    const Slot& slot = shared_->slots[i];
     if (slot.state.load(std::memory_order_acquire) != kSlotLive) continue;
     for (int card = 0; card < cards_; ++card) {
       const CardUse& c = slot.cards[card];

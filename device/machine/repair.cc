@@ -51,13 +51,15 @@ void ReleaseSlot(StateLayout& layout, uint32_t index) {
   Slot& slot = layout.slots[index];
   const uint32_t word = SlotWord(index, slot.generation.load(std::memory_order_relaxed));
   slot.state.store(kSlotFree, std::memory_order_release);
-  for (Cell& cell : layout.cells) {
+  for (uint32_t i = 0; i < CellHigh(layout); ++i) {
+    Cell& cell = layout.cells[i];
     if (cell.owner.load(std::memory_order_relaxed) != word) continue;
     cell.generation.fetch_add(1, std::memory_order_relaxed);
     cell.owner.store(0, std::memory_order_release);
   }
   const uint64_t bit = uint64_t{1} << (index % 64);
-  for (Export& entry : layout.exports) {
+  for (uint32_t i = 0; i < ExportHigh(layout); ++i) {
+    Export& entry = layout.exports[i];
     if (entry.importers[index / 64].load(std::memory_order_relaxed) & bit) {
       entry.importers[index / 64].fetch_and(~bit, std::memory_order_relaxed);
     }
@@ -66,7 +68,8 @@ void ReleaseSlot(StateLayout& layout, uint32_t index) {
     entry.owner.store(0, std::memory_order_release);
   }
   ClearSlot(slot);
-  for (Slot& other : layout.slots) {
+  for (uint32_t i = 0; i < SlotHigh(layout); ++i) {
+    Slot& other = layout.slots[i];
     if (other.state.load(std::memory_order_relaxed) != kSlotLive) continue;
     other.bell.fetch_add(1, std::memory_order_seq_cst);
     os::FutexWake(other.bell);
@@ -75,7 +78,7 @@ void ReleaseSlot(StateLayout& layout, uint32_t index) {
 
 uint32_t RepairSlots(StateLayout& layout, const StateFile& file) {
   uint32_t live = 0;
-  for (uint32_t i = 0; i < kMaxSlots; ++i) {
+  for (uint32_t i = 0; i < SlotHigh(layout); ++i) {
     Slot& slot = layout.slots[i];
     const uint32_t state = slot.state.load(std::memory_order_acquire);
     if (state == kSlotFree) continue;
@@ -90,17 +93,18 @@ uint32_t RepairSlots(StateLayout& layout, const StateFile& file) {
 }
 
 void ForgetAll(StateLayout& layout) {
-  // Only what was ever written: untouched pages stay holes.
-  for (uint32_t i = 0; i < kMaxSlots; ++i) {
+  for (uint32_t i = 0; i < SlotHigh(layout); ++i) {
     if (layout.slots[i].state.load(std::memory_order_relaxed) != kSlotFree) {
       layout.slots[i].state.store(kSlotFree, std::memory_order_relaxed);
       ClearSlot(layout.slots[i]);
     }
   }
-  for (Cell& cell : layout.cells) {
+  for (uint32_t i = 0; i < CellHigh(layout); ++i) {
+    Cell& cell = layout.cells[i];
     if (cell.owner.load(std::memory_order_relaxed) != 0) cell.owner.store(0, std::memory_order_relaxed);
   }
-  for (Export& entry : layout.exports) {
+  for (uint32_t i = 0; i < ExportHigh(layout); ++i) {
+    Export& entry = layout.exports[i];
     if (entry.owner.load(std::memory_order_relaxed) != 0) entry.owner.store(0, std::memory_order_relaxed);
     for (auto& word : entry.importers) {
       if (word.load(std::memory_order_relaxed) != 0) word.store(0, std::memory_order_relaxed);

@@ -69,7 +69,7 @@ Result<MachineSnapshot> Snapshot(const MachineConfig& config) {
     CardSnapshot c;
     c.total_bytes = hbm_bytes;
     c.used_bytes = system_bytes;
-    for (uint32_t i = 0; layout != nullptr && i < kMaxSlots; ++i) {
+    for (uint32_t i = 0; layout != nullptr && i < SlotHigh(*layout); ++i) {
       const Slot& slot = layout->slots[i];
       if (slot.state.load(std::memory_order_acquire) != kSlotLive) continue;
       const CardUse& use = slot.cards[card];
