@@ -1,21 +1,16 @@
 #include "shim/acl/machine_facts.h"
 
-#include <cstdlib>
+#include "device/machine/machine.h"
 
 namespace npu {
 
 Result<MachineFacts> FactsOfMachine() {
-  const char* soc = std::getenv("ANYNPU_SOC");
-  const char* cann = std::getenv("ANYNPU_CANN");
-  MachineFacts facts;
-  facts.profile = device::FindProfile(soc != nullptr && *soc != '\0' ? std::string_view(soc) : device::kDefaultSoc);
-  if (facts.profile == nullptr) {
-    return Error(Code::kInvalidDevice, "ANYNPU_SOC={}: there is no such card.", soc)
-        .Remedy("Use a name such as {}.", device::kDefaultSoc);
+  if (const device::Machine* machine = device::Joined()) {
+    return MachineFacts{&machine->profile(), std::string(machine->cann()), std::string(machine->driver())};
   }
-  facts.cann = cann != nullptr && *cann != '\0' ? cann : device::kDefaultCann;
-  facts.driver = device::kDefaultDriver;
-  return facts;
+  NPU_ASSIGN(const device::MachineConfig config, device::ConfigFromEnvironment());
+  NPU_ASSIGN(const device::MachineSnapshot machine, device::Snapshot(config));
+  return MachineFacts{machine.profile, machine.cann, machine.driver};
 }
 
 }  // namespace npu
