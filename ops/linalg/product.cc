@@ -49,16 +49,18 @@ Status Product(const Planning& plan, const Rule& rule) {
   const bool sums_batch = rule.imm == 133;
   const int64_t ranks = rule.imm % 100;
   if (ranks != 0 && (a.rank != ranks / 10 || b.rank != ranks % 10)) {
-    return plan.Refuse("{} has {} and {} has {} dimensions; {} and {} are wanted.", plan.ParamName(ka), a.rank, plan.ParamName(kb),
-                       b.rank, ranks / 10, ranks % 10)
+    return plan
+        .Refuse("{} has {} and {} has {} dimensions; {} and {} are wanted.", plan.ParamName(ka), a.rank,
+                plan.ParamName(kb), b.rank, ranks / 10, ranks % 10)
         .Remedy("Reshape {} or {}.", plan.ParamName(ka), plan.ParamName(kb));
   }
   Dims dims;
   int bad = -1;
   if (!ProductShape(a, b, &dims, &bad) || (ranks == 33 && a.shape[0] != b.shape[0])) {
-    return plan.Refuse("{} of shape {} cannot be multiplied with {} of shape {}{}.", plan.ParamName(ka), ShapeText(a.Shape()),
-                       plan.ParamName(kb), ShapeText(b.Shape()),
-                       bad >= 0 || ranks == 33 ? ": their batches or inner sizes differ" : ": the inner sizes differ")
+    return plan
+        .Refuse("{} of shape {} cannot be multiplied with {} of shape {}{}.", plan.ParamName(ka), ShapeText(a.Shape()),
+                plan.ParamName(kb), ShapeText(b.Shape()),
+                bad >= 0 || ranks == 33 ? ": their batches or inner sizes differ" : ": the inner sizes differ")
         .Remedy("The last size of {} must be the last but one of {}.", plan.ParamName(ka), plan.ParamName(kb));
   }
   if (out == nullptr) return {};
@@ -68,12 +70,15 @@ Status Product(const Planning& plan, const Rule& rule) {
     dims.rank = 2;
   }
   if (!npu::SameShape(out->Shape(), dims.Span())) {
-    return plan.Refuse("{} has shape {}, but the product has {}.", plan.ParamName(kout), ShapeText(out->Shape()), ShapeText(dims.Span()))
+    return plan
+        .Refuse("{} has shape {}, but the product has {}.", plan.ParamName(kout), ShapeText(out->Shape()),
+                ShapeText(dims.Span()))
         .Remedy("Give {} the shape {}.", plan.ParamName(kout), ShapeText(dims.Span()));
   }
   if (!gemm::Supports(a.dtype, b.dtype, out->dtype)) {
-    return plan.Refuse("{} is {}, {} is {} and {} is {}; such a product is not computed.", plan.ParamName(ka), Name(a.dtype),
-                       plan.ParamName(kb), Name(b.dtype), plan.ParamName(kout), Name(out->dtype))
+    return plan
+        .Refuse("{} is {}, {} is {} and {} is {}; such a product is not computed.", plan.ParamName(ka), Name(a.dtype),
+                plan.ParamName(kb), Name(b.dtype), plan.ParamName(kout), Name(out->dtype))
         .Remedy("Use float32, float16 or bfloat16, or one and the same type for all.");
   }
   return {};
@@ -85,13 +90,15 @@ Status Addend(const Planning& plan, const Rule& rule) {
   const Tensor* out = plan.args.Maybe(kout);
   if (self == nullptr || out == nullptr) return {};
   if (!npu::ExpandsTo(self->Shape(), out->Shape())) {
-    return plan.Refuse("{} has shape {}, which cannot be expanded to that of {}, {}.", plan.ParamName(kself), ShapeText(self->Shape()),
-                       plan.ParamName(kout), ShapeText(out->Shape()))
+    return plan
+        .Refuse("{} has shape {}, which cannot be expanded to that of {}, {}.", plan.ParamName(kself),
+                ShapeText(self->Shape()), plan.ParamName(kout), ShapeText(out->Shape()))
         .Remedy("Sizes must be equal or 1, counted from the last dimension.");
   }
   if (!gemm::Supports(self->dtype, self->dtype, out->dtype)) {
-    return plan.Refuse("{} is {} and {} is {}; they cannot be added.", plan.ParamName(kself), Name(self->dtype), plan.ParamName(kout),
-                       Name(out->dtype))
+    return plan
+        .Refuse("{} is {} and {} is {}; they cannot be added.", plan.ParamName(kself), Name(self->dtype),
+                plan.ParamName(kout), Name(out->dtype))
         .Remedy("Cast {} to {}.", plan.ParamName(kself), Name(out->dtype));
   }
   return {};

@@ -18,9 +18,11 @@ Status Addend(const Planning&, const Rule&);
 inline constexpr RuleKind kProduct{"matrix_product", check::Product, 0b100, 0b100};
 inline constexpr RuleKind kAddend{"addend", check::Addend, 0, 0};
 
-// a @ b has the shape of out and its type can be stored there. `ranks`: rank a, rank b as two decimal digits (22 for mm,
-// 21 for mv), 0 for whatever torch.matmul takes, 133 for addbmm, which sums over the batch.
-consteval Rule Product(TensorToken a, TensorToken b, TensorToken out, int ranks) { return Bind(kProduct, ranks, a, b, out); }
+// a @ b has the shape of out and its type can be stored there. `ranks`: rank a, rank b as two decimal digits (22 for
+// mm, 21 for mv), 0 for whatever torch.matmul takes, 133 for addbmm, which sums over the batch.
+consteval Rule Product(TensorToken a, TensorToken b, TensorToken out, int ranks) {
+  return Bind(kProduct, ranks, a, b, out);
+}
 // self can be expanded to out, and is of a float type like it or of out's own type.
 consteval Rule Addend(TensorToken self, TensorToken out) { return Bind(kAddend, 0, self, out); }
 }  // namespace rule
