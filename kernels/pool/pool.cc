@@ -1,0 +1,200 @@
+#include "kernels/pool/pool.h"
+
+#include <cmath>
+#include <limits>
+
+namespace npu::pool {
+namespace {
+
+// Rows or columns of x under one row or column of windows.
+struct Span {
+  int64_t begin, end;
+};
+
+void Put(const Origins& o, int64_t plane, int64_t position, int64_t tap, int64_t index) {
+  if (o.data == nullptr) return;
+  char* at = static_cast<char*>(o.data) + plane * o.plane_bytes;
+  switch (o.dtype) {
+    case DType::u16:
+      reinterpret_cast<uint16_t*>(at)[position] = static_cast<uint16_t>(tap);
+      break;
+    case DType::i32:
+      reinterpret_cast<int32_t*>(at)[position] = static_cast<int32_t>(index);
+      break;
+    default:
+      reinterpret_cast<int64_t*>(at)[position] = index;
+      break;
+  }
+}
+
+int64_t Get(const Origins& o, int64_t plane, int64_t position) {
+  const char* at = static_cast<const char*>(o.data) + plane * o.plane_bytes;
+  switch (o.dtype) {
+    case DType::u16:
+      return reinterpret_cast<const uint16_t*>(at)[position];
+    case DType::i32:
+      return reinterpret_cast<const int32_t*>(at)[position];
+    default:
+      return reinterpret_cast<const int64_t*>(at)[position];
+  }
+}
+
+Span Clipped(int64_t o, int64_t kernel, int64_t stride, int64_t pad, int64_t size) {
+  const int64_t begin = o * stride - pad;
+  return {std::max<int64_t>(begin, 0), std::min(begin + kernel, size)};
+}
+
+// What a window's sum is divided by: torch counts padding only up to the far edge of the padded image.
+int64_t Divisor(const Window& w, const AverageRule& rule, int64_t h_size, int64_t w_size, int64_t oh, int64_t ow,
+                const Span& h, const Span& v) {
+  if (rule.divisor != 0) return rule.divisor;
+  if (!rule.count_padding) return (h.end - h.begin) * (v.end - v.begin);
+  const int64_t h0 = oh * w.stride[0] - w.pad[0], w0 = ow * w.stride[1] - w.pad[1];
+  return (std::min(h0 + w.kernel[0], h_size + w.pad[0]) - h0) * (std::min(w0 + w.kernel[1], w_size + w.pad[1]) - w0);
+}
+
+Span Adaptive(int64_t o, int64_t in, int64_t out) { return {o * in / out, ((o + 1) * in + out - 1) / out}; }
+
+float SumOf(const float* x, int64_t width, const Span& h, const Span& v) {
+  float sum = 0;
+  for (int64_t i = h.begin; i < h.end; ++i) {
+    float row = 0;
+    for (int64_t j = v.begin; j < v.end; ++j) row += x[i * width + j];
+    sum += row;
+  }
+  return sum;
+}
+
+void AddTo(float* x, int64_t width, const Span& h, const Span& v, float value) {
+  for (int64_t i = h.begin; i < h.end; ++i) {
+    for (int64_t j = v.begin; j < v.end; ++j) x[i * width + j] += value;
+  }
+}
+
+}  // namespace
+
+Status MaxPool(Parallel& parallel, const Image& x, const Window& w, const Image& y, const Origins& origins) {
+  return ForPlanes(parallel, x, y, [&](int64_t plane, const float* in, float* out) {
+    for (int64_t oh = 0; oh < y.h; ++oh) {
+      for (int64_t ow = 0; ow < y.w; ++ow) {
+        const int64_t h0 = oh * w.stride[0] - w.pad[0], w0 = ow * w.stride[1] - w.pad[1];
+        float best = -std::numeric_limits<float>::infinity();
+        int64_t best_tap = -1, best_index = 0;
+        for (int64_t kh = 0; kh < w.kernel[0]; ++kh) {
+          const int64_t ih = h0 + kh * w.dilation[0];
+          if (ih < 0 || ih >= x.h) continue;
+          for (int64_t kw = 0; kw < w.kernel[1]; ++kw) {
+            const int64_t iw = w0 + kw * w.dilation[1];
+            if (iw < 0 || iw >= x.w) continue;
+            const float v = in[ih * x.w + iw];
+            if (best_tap < 0 || v > best || v != v) {
+              best = v;
+              best_tap = kh * w.kernel[1] + kw;
+              best_index = ih * x.w + iw;
+            }
+          }
+        }
+        out[oh * y.w + ow] = best;
+        Put(origins, plane, oh * y.w + ow, std::max<int64_t>(best_tap, 0), best_index);
+      }
+    }
+  });
+}
+
+Status MaxPoolBackward(Parallel& parallel, const Image& dy, const Window& w, const Origins& origins, const Image& dx) {
+  return ForPlanes(parallel, dy, dx, [&](int64_t plane, const float* in, float* out) {
+    std::fill_n(out, dx.PlaneSize(), 0.0f);
+    for (int64_t oh = 0; oh < dy.h; ++oh) {
+      for (int64_t ow = 0; ow < dy.w; ++ow) {
+        int64_t index = Get(origins, plane, oh * dy.w + ow);
+        if (origins.dtype == DType::u16) {
+          const int64_t ih = oh * w.stride[0] - w.pad[0] + index / w.kernel[1] * w.dilation[0];
+          const int64_t iw = ow * w.stride[1] - w.pad[1] + index % w.kernel[1] * w.dilation[1];
+          index = ih >= 0 && ih < dx.h && iw >= 0 && iw < dx.w ? ih * dx.w + iw : -1;
+        }
+        if (index >= 0 && index < dx.PlaneSize()) out[index] += in[oh * dy.w + ow];
+      }
+    }
+  });
+}
+
+Status AvgPool(Parallel& parallel, const Image& x, const Window& w, const AverageRule& rule, const Image& y) {
+  return ForPlanes(parallel, x, y, [&](int64_t, const float* in, float* out) {
+    for (int64_t oh = 0; oh < y.h; ++oh) {
+      const Span h = Clipped(oh, w.kernel[0], w.stride[0], w.pad[0], x.h);
+      for (int64_t ow = 0; ow < y.w; ++ow) {
+        const Span v = Clipped(ow, w.kernel[1], w.stride[1], w.pad[1], x.w);
+        float mean = 0;
+        if (h.begin < h.end && v.begin < v.end) {
+          mean = SumOf(in, x.w, h, v) / static_cast<float>(Divisor(w, rule, x.h, x.w, oh, ow, h, v));
+        }
+        out[oh * y.w + ow] = mean;
+      }
+    }
+  });
+}
+
+Status AvgPoolBackward(Parallel& parallel, const Image& dy, const Window& w, const AverageRule& rule, const Image& dx) {
+  return ForPlanes(parallel, dy, dx, [&](int64_t, const float* in, float* out) {
+    std::fill_n(out, dx.PlaneSize(), 0.0f);
+    for (int64_t oh = 0; oh < dy.h; ++oh) {
+      const Span h = Clipped(oh, w.kernel[0], w.stride[0], w.pad[0], dx.h);
+      for (int64_t ow = 0; ow < dy.w; ++ow) {
+        const Span v = Clipped(ow, w.kernel[1], w.stride[1], w.pad[1], dx.w);
+        if (h.begin >= h.end || v.begin >= v.end) continue;
+        AddTo(out, dx.w, h, v, in[oh * dy.w + ow] / static_cast<float>(Divisor(w, rule, dx.h, dx.w, oh, ow, h, v)));
+      }
+    }
+  });
+}
+
+Status AdaptiveAvgPool(Parallel& parallel, const Image& x, const Image& y) {
+  return ForPlanes(parallel, x, y, [&](int64_t, const float* in, float* out) {
+    for (int64_t oh = 0; oh < y.h; ++oh) {
+      const Span h = Adaptive(oh, x.h, y.h);
+      for (int64_t ow = 0; ow < y.w; ++ow) {
+        const Span v = Adaptive(ow, x.w, y.w);
+        out[oh * y.w + ow] = SumOf(in, x.w, h, v) / static_cast<float>((h.end - h.begin) * (v.end - v.begin));
+      }
+    }
+  });
+}
+
+Status AdaptiveAvgPoolBackward(Parallel& parallel, const Image& dy, const Image& dx) {
+  return ForPlanes(parallel, dy, dx, [&](int64_t, const float* in, float* out) {
+    std::fill_n(out, dx.PlaneSize(), 0.0f);
+    for (int64_t oh = 0; oh < dy.h; ++oh) {
+      const Span h = Adaptive(oh, dx.h, dy.h);
+      for (int64_t ow = 0; ow < dy.w; ++ow) {
+        const Span v = Adaptive(ow, dx.w, dy.w);
+        AddTo(out, dx.w, h, v, in[oh * dy.w + ow] / static_cast<float>((h.end - h.begin) * (v.end - v.begin)));
+      }
+    }
+  });
+}
+
+Status AdaptiveMaxPool(Parallel& parallel, const Image& x, const Image& y, const Origins& origins) {
+  return ForPlanes(parallel, x, y, [&](int64_t plane, const float* in, float* out) {
+    for (int64_t oh = 0; oh < y.h; ++oh) {
+      const Span h = Adaptive(oh, x.h, y.h);
+      for (int64_t ow = 0; ow < y.w; ++ow) {
+        const Span v = Adaptive(ow, x.w, y.w);
+        int64_t best = h.begin * x.w + v.begin;
+        for (int64_t i = h.begin; i < h.end; ++i) {
+          for (int64_t j = v.begin; j < v.end; ++j) {
+            const float value = in[i * x.w + j];
+            if (value > in[best] || value != value) best = i * x.w + j;
+          }
+        }
+        out[oh * y.w + ow] = in[best];
+        Put(origins, plane, oh * y.w + ow, 0, best);
+      }
+    }
+  });
+}
+
+Status AdaptiveMaxPoolBackward(Parallel& parallel, const Image& dy, const Origins& origins, const Image& dx) {
+  return MaxPoolBackward(parallel, dy, {}, origins, dx);
+}
+
+}  // namespace npu::pool
