@@ -17,6 +17,9 @@ std::vector<int64_t> NearestMap(double scale, bool exact, int64_t in, int64_t ou
   for (int64_t o = 0; o < out; ++o) {
     const float at = exact ? (static_cast<float>(o) + 0.5f) * ratio : static_cast<float>(o) * ratio;
     map[static_cast<size_t>(o)] = std::min(static_cast<int64_t>(std::floor(at)), in - 1);
+    // Torch settles these sizes before it looks at a scale.
+    if (!exact && in == out) map[static_cast<size_t>(o)] = o;
+    if (!exact && 2 * in == out) map[static_cast<size_t>(o)] = o / 2;
   }
   return map;
 }
@@ -37,6 +40,7 @@ std::vector<Pair> LinearMap(double scale, bool align, int64_t in, int64_t out) {
     const int64_t low = std::min(static_cast<int64_t>(at), in - 1);
     map[static_cast<size_t>(o)] = {low, std::min(low + 1, in - 1),
                                    std::min(std::max(at - static_cast<float>(low), 0.0f), 1.0f)};
+    if (in == out) map[static_cast<size_t>(o)] = {o, o, 0.0f};  // before torch looks at a scale
   }
   return map;
 }
