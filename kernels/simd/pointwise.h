@@ -71,6 +71,14 @@ struct Pointwise {
   std::array<bool, 3> number{};
 };
 
+// A number as a 0-d operand over the scalar's own storage.
+inline Tensor NumberTensor(const Scalar& s) {
+  Tensor t;
+  t.dtype = s.Complex() ? DType::c128 : s.Floating() ? DType::f64 : DType::i64;
+  t.data = const_cast<void*>(s.Floating() || s.Complex() ? static_cast<const void*>(&s.re) : &s.i);
+  return t;
+}
+
 // Operands are expanded to out's shape. An operand may be exactly `out`; one that overlaps it otherwise is copied first.
 void RunPointwise(const Pointwise& p, Parallel& parallel);
 // Rough time on one thread.

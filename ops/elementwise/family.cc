@@ -5,16 +5,57 @@
 namespace npu::ops {
 namespace {
 
-struct PointwiseState {
-  DType compute = DType::none;
-};
-
 bool IsTensor(const OpDef& op, uint8_t param) { return op.params[param].kind == Kind::tensor; }
 
-// A number as any of the kinds a parameter may have.
-Scalar NumberAt(const OpDef& op, const Args& args, uint8_t param) {
-  const Token token{param};
-  switch (op.params[param].kind) {
+const Tensor& OutOf(const OpDef& op, const Args& args) { return *args.Maybe(TensorToken{{op.slots[kOutSlot]}}); }
+
+DType ComputeType(const OpDef& op, const Args& args) {
+  const auto& kernel = *static_cast<const simd::PointwiseKernel*>(op.kernel);
+  const auto how = static_cast<Compute>(op.imm & kComputeMask);
+  if (how == Compute::kOut) return OutOf(op, args).dtype;
+  Promotion p;
+  for (size_t k = 0; k < static_cast<size_t>(kernel.arity); ++k) {
+    const uint8_t param = op.slots[k];
+    if (k == kernel.mask_operand || param == 0xff) continue;
+    if (IsTensor(op, param)) {
+      const Tensor* t = args.Maybe(TensorToken{{param}});
+      if (t != nullptr) p.AddTensor(t->dtype, t->rank);
+    } else {
+      p.AddScalar(NumberAt(op, args, Token{param}));
+    }
+  }
+  const DType compute = p.Result();
+  // An operation that has integers of its own (abs, neg …) keeps them.
+  if (how == Compute::kFloat && compute != DType::none && !IsFloat(compute) && !IsComplex(compute) && !kernel.types.Has(compute))
+    return DType::f32;
+  return compute;
+}
+
+Status Supported(const Planning& plan, const simd::PointwiseKernel& kernel, DType compute) {
+  const OpDef& op = plan.op;
+  const std::string_view first = op.params[op.slots[0]].name;
+  if (compute == DType::none) {
+    return plan.Refuse("the types of {} and {} have no common type.", first, op.params[op.slots[1]].name)
+        .Remedy("Cast one of them first.");
+  }
+  if (kernel.types.Has(compute) && kernel.find(simd::LaneOf(compute)) != nullptr) return {};
+  return plan.Refuse("{} would be computed in {}, which the operator does not support.", first, Name(compute))
+      .Remedy("Cast {} to a type it supports.", first);
+}
+
+Status Storable(const Planning& plan, const simd::PointwiseKernel& kernel, DType compute) {
+  const Tensor& out = OutOf(plan.op, plan.args);
+  const DType result = kernel.predicate ? DType::b8 : compute;
+  if ((plan.op.imm & kAnyOutType) != 0 || kernel.predicate || CanCast(result, out.dtype)) return {};
+  const std::string_view name = plan.op.params[plan.op.slots[kOutSlot]].name;
+  return plan.Refuse("the result type {} cannot be stored in {}, which is {}.", Name(result), name, Name(out.dtype))
+      .Remedy("Give {} the type {}.", name, Name(result));
+}
+
+}  // namespace
+
+Scalar NumberAt(const OpDef& op, const Args& args, Token token) {
+  switch (op.params[token.index].kind) {
     case Kind::scalar: {
       const Scalar* s = args.Maybe(ScalarToken{token});
       return s != nullptr ? *s : Scalar::Of(0.0);
@@ -26,64 +67,13 @@ Scalar NumberAt(const OpDef& op, const Args& args, uint8_t param) {
   }
 }
 
-// A number as a 0-d operand; the value lies in the arguments' block.
-Tensor NumberOperand(const Scalar& s) {
-  Tensor t;
-  t.dtype = s.Complex() ? DType::c128 : s.Floating() ? DType::f64 : DType::i64;
-  t.data = const_cast<void*>(s.Floating() || s.Complex() ? static_cast<const void*>(&s.re) : &s.i);
-  return t;
-}
-
-DType ComputeType(const OpDef& op, const Args& args) {
-  const auto& kernel = *static_cast<const simd::PointwiseKernel*>(op.kernel);
-  Promotion p;
-  for (size_t k = 0; k < static_cast<size_t>(kernel.arity); ++k) {
-    const uint8_t param = op.slots[k];
-    if (k == kernel.mask_operand) continue;
-    if (IsTensor(op, param)) {
-      const Tensor* t = args.Maybe(TensorToken{{param}});
-      if (t != nullptr) p.AddTensor(t->dtype, t->rank);
-    } else if ((op.imm & kIgnoreNumbersInPromotion) == 0) {
-      p.AddScalar(NumberAt(op, args, param));
-    }
-  }
-  DType compute = p.Result();
-  switch (static_cast<Compute>(op.imm & kComputeMask)) {
-    case Compute::kPromoted: break;
-    case Compute::kFloat:
-      // An operation that has integers of its own (abs, neg …) keeps them.
-      if (!IsFloat(compute) && !IsComplex(compute) && !kernel.types.Has(compute)) compute = DType::f32;
-      break;
-    case Compute::kOut: compute = args.Maybe(TensorToken{{op.slots[kOutSlot]}})->dtype; break;
-  }
-  return compute;
-}
-
-}  // namespace
-
 namespace rule::check {
 
 Status Promotes(const Planning& plan, const Rule&) {
-  const OpDef& op = plan.op;
   const auto& kernel = plan.Kernel<simd::PointwiseKernel>();
-  const DType compute = ComputeType(op, plan.args);
-  const std::string_view first = op.params[op.slots[0]].name;
-  if (compute == DType::none) {
-    return plan.Refuse("the types of {} and {} have no common type.", first, op.params[op.slots[1]].name)
-        .Remedy("Cast one of them first.");
-  }
-  if (!kernel.types.Has(compute) || kernel.find(simd::LaneOf(compute)) == nullptr) {
-    return plan.Refuse("{} would be computed in {}, which the operator does not support.", first, Name(compute))
-        .Remedy("Cast {} to a type it supports.", first);
-  }
-  const Tensor* out = plan.args.Maybe(TensorToken{{op.slots[kOutSlot]}});
-  const DType result = kernel.predicate ? DType::b8 : compute;
-  if ((op.imm & kAnyOutType) == 0 && !CanCast(result, out->dtype)) {
-    return plan.Refuse("the result type {} cannot be stored in {}, which is {}.", Name(result), op.params[op.slots[kOutSlot]].name,
-                       Name(out->dtype))
-        .Remedy("Give {} the type {}.", op.params[op.slots[kOutSlot]].name, Name(result));
-  }
-  return {};
+  const DType compute = ComputeType(plan.op, plan.args);
+  NPU_TRY(Supported(plan, kernel, compute));
+  return Storable(plan, kernel, compute);
 }
 
 }  // namespace rule::check
@@ -93,34 +83,53 @@ KernelFacts DescribePointwise(const void* kernel) {
   return {k.name, k.types, k.tolerance};
 }
 
+PointwiseChoice DefaultChoice(const Planning& plan) {
+  const OpDef& op = plan.op;
+  PointwiseChoice choice;
+  choice.kernel = static_cast<const simd::PointwiseKernel*>(op.kernel);
+  choice.compute = ComputeType(op, plan.args);
+  for (size_t k = 0; k < choice.operands.size(); ++k) choice.operands[k] = op.slots[k];
+  if ((op.imm & kShiftWidth) != 0) choice.imm.Set(0, Scalar::Of(static_cast<int64_t>(ItemSize(choice.compute) * 8)));
+  for (size_t i = kNumberSlot; i < kMaxSlots; ++i)
+    if (op.slots[i] != 0xff) choice.imm.Set(static_cast<int>(i - kNumberSlot), NumberAt(op, plan.args, Token{op.slots[i]}));
+  return choice;
+}
+
+Status FinishChoice(Planning& plan, const PointwiseChoice& choice) {
+  if (choice.kernel != plan.op.kernel || choice.compute != ComputeType(plan.op, plan.args)) {
+    NPU_TRY(Supported(plan, *choice.kernel, choice.compute));
+    NPU_TRY(Storable(plan, *choice.kernel, choice.compute));
+  }
+  plan.NewState(choice);
+  plan.Cost(simd::PointwiseNs(*choice.kernel, OutOf(plan.op, plan.args).Numel()));
+  return {};
+}
+
 Status PreparePointwise(Planning& plan) {
-  const auto& kernel = plan.Kernel<simd::PointwiseKernel>();
-  plan.NewState(PointwiseState{ComputeType(plan.op, plan.args)});
-  plan.Cost(simd::PointwiseNs(kernel, plan.args.Maybe(TensorToken{{plan.op.slots[kOutSlot]}})->Numel()));
+  const PointwiseChoice choice = DefaultChoice(plan);
+  plan.NewState(choice);
+  plan.Cost(simd::PointwiseNs(*choice.kernel, OutOf(plan.op, plan.args).Numel()));
   return {};
 }
 
 Status RunPointwiseOp(const Call& c) {
-  const auto& kernel = c.Kernel<simd::PointwiseKernel>();
-  simd::Pointwise p{&kernel, c.State<PointwiseState>().compute};
+  const auto& choice = c.State<PointwiseChoice>();
+  simd::Pointwise p{choice.kernel, choice.compute};
   std::array<Scalar, 3> numbers;
   std::array<Tensor, 3> operands;
-  for (size_t k = 0; k < static_cast<size_t>(kernel.arity); ++k) {
-    const uint8_t param = c.op.slots[k];
+  for (size_t k = 0; k < static_cast<size_t>(choice.kernel->arity); ++k) {
+    const uint8_t param = choice.operands[k];
     if (IsTensor(c.op, param)) {
       p.in[k] = c.args.Maybe(TensorToken{{param}});
       continue;
     }
-    numbers[k] = NumberAt(c.op, c.args, param);
-    operands[k] = NumberOperand(numbers[k]);
+    numbers[k] = NumberAt(c.op, c.args, Token{param});
+    operands[k] = simd::NumberTensor(numbers[k]);
     p.in[k] = &operands[k];
     p.number[k] = true;
   }
-  p.out = c.args.Maybe(TensorToken{{c.op.slots[kOutSlot]}});
-  if ((c.op.imm & kShiftWidth) != 0) p.imm.Set(0, Scalar::Of(static_cast<int64_t>(ItemSize(p.compute) * 8)));
-  for (size_t i = kNumberSlot; i < kMaxSlots; ++i) {
-    if (c.op.slots[i] != 0xff) p.imm.Set(static_cast<int>(i - kNumberSlot), NumberAt(c.op, c.args, c.op.slots[i]));
-  }
+  p.out = &OutOf(c.op, c.args);
+  p.imm = choice.imm;
   simd::RunPointwise(p, c.parallel);
   return {};
 }

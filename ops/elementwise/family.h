@@ -29,14 +29,36 @@ inline constexpr size_t kOutSlot = 3, kNumberSlot = 4;
 // OpDef::imm: compute rule, and flags.
 inline constexpr int64_t kComputeMask = 3, kShiftWidth = 4, kIgnoreNumbersInPromotion = 8, kAnyOutType = 16;
 
+// What phase one settles for a call.
+struct PointwiseChoice {
+  const simd::PointwiseKernel* kernel = nullptr;
+  DType compute = DType::none;
+  std::array<uint8_t, 3> operands{0xff, 0xff, 0xff};  // parameters, in the kernel's order
+  simd::Imm imm{};
+};
+
 KernelFacts DescribePointwise(const void* kernel);
 Status PreparePointwise(Planning& plan);
 Status RunPointwiseOp(const Call& c);
 
+PointwiseChoice DefaultChoice(const Planning& plan);
+Status FinishChoice(Planning& plan, const PointwiseChoice& choice);
+// A number argument of any kind (scalar, float, int64, bool …); 0 when absent.
+Scalar NumberAt(const OpDef& op, const Args& args, Token param);
+
+// For operators whose kernel depends on an argument: kChoose changes the default choice.
+//   .Prepares(PrepareChosen<[](const Planning& p, PointwiseChoice& c) -> Status { … }>)
+template <auto kChoose>
+Status PrepareChosen(Planning& plan) {
+  PointwiseChoice choice = DefaultChoice(plan);
+  NPU_TRY(kChoose(plan, choice));
+  return FinishChoice(plan, choice);
+}
+
 namespace rule {
 namespace check {
 Status Promotes(const Planning& plan, const Rule& rule);
-}
+}  // namespace check
 // The operands' promoted type is one the kernel computes, and out can hold it. params: operands…, out.
 inline constexpr RuleKind kPromotes2{"promotes", check::Promotes, 0, 0b10};
 inline constexpr RuleKind kPromotes3{"promotes", check::Promotes, 0, 0b100};

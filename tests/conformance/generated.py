@@ -1,0 +1,379 @@
+"""Every operator of the library, tested from its definition: samples from its rules, torch on the CPU as judge.
+
+  pytest tests/conformance/generated.py -k aclnnAdd
+  ANYNPU_SEED=7 ANYNPU_CASES=50 pytest tests/conformance/generated.py     # another seed, more samples
+
+Positive: shapes × types × layouts (contiguous, permuted, strided with offset, expanded); values with NaN, infinities and
+extremes; guard bytes around every tensor; inputs stay as they were. Negative: null where a value is needed, each rule broken:
+the call must fail and name the parameter.
+"""
+from __future__ import annotations
+
+import os
+import random
+import zlib
+
+os.environ.setdefault("TORCH_DEVICE_BACKEND_AUTOLOAD", "0")
+
+import ctypes as C  # noqa: E402
+
+import pytest  # noqa: E402
+import torch  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
+
+import driver  # noqa: E402
+import rules  # noqa: E402
+
+SEED = int(os.environ.get("ANYNPU_SEED", random.randrange(1 << 31)))
+CASES = int(os.environ.get("ANYNPU_CASES", "12"))
+print(f"generated conformance tests: ANYNPU_SEED={SEED}")
+torch.set_num_threads(1)
+OPERATORS = {op["name"]: op for op in driver.operators()}
+
+
+class Skip(Exception):
+    """The judge has no answer for this sample (torch refuses the types)."""
+
+
+class Case:
+    def __init__(self, op: dict, number: int):
+        self.op, self.rng = op, random.Random(f"{SEED} {op['name']} {number}")
+        self.torch_rng = torch.Generator().manual_seed(zlib.crc32(f"{SEED} {op['name']} {number}".encode()))
+        self.shapes: dict[str, tuple] = {}
+        self.dtypes: dict[str, torch.dtype] = {}
+        self.lists: set[str] = set()
+        self.values: dict[str, object] = {}
+        self.params = {p["name"]: p for p in op["params"]}
+
+    def kind(self, name: str) -> str:
+        return self.params[name]["kind"]
+
+    def __str__(self) -> str:
+        def show(v):
+            if isinstance(v, torch.Tensor):
+                return f"tensor({list(v.shape)}, {v.dtype}, strides={v.stride()}, offset={v.storage_offset()})"
+            return f"[{', '.join(show(x) for x in v)}]" if isinstance(v, list) else repr(v)
+
+        return f"{self.op['name']}({', '.join(f'{k}={show(v)}' for k, v in self.values.items())})  # ANYNPU_SEED={SEED}"
+
+
+def contents(case: Case, shape: tuple, dtype: torch.dtype, position: int) -> torch.Tensor:
+    """Dense values of a type: ordinary ones, and now and then the special ones."""
+    g, rng = case.torch_rng, case.rng
+    if dtype == torch.bool:
+        t = torch.randint(0, 2, shape, generator=g).bool()
+    elif dtype.is_floating_point:
+        t = torch.randn(shape, generator=g, dtype=torch.float64) * rng.choice([1, 1, 3, 10])
+        if rng.random() < 0.3 and t.numel() and case.op["tolerance"] != "accumulated":
+            special = torch.tensor([float("nan"), float("inf"), -float("inf"), 0.0, -0.0, 1.0, -1.0, 100.0, 1e-30, 60000.0], dtype=torch.float64)
+            where = torch.rand(shape, generator=g) < 0.2
+            t = torch.where(where, special[torch.randint(0, len(special), shape, generator=g)], t)
+        t = t.to(dtype)
+    elif dtype.is_complex:
+        t = torch.complex(torch.randn(shape, generator=g, dtype=torch.float64), torch.randn(shape, generator=g, dtype=torch.float64)).to(dtype)
+    else:
+        low = 0 if not dtype.is_signed else -20
+        t = torch.randint(low, 21, shape, generator=g).to(dtype)
+        if rng.random() < 0.2 and t.numel() and case.op["kernel"] not in rules.DOMAIN:
+            t.view(-1)[0] = torch.iinfo(dtype).max
+            t.view(-1)[-1] = torch.iinfo(dtype).min
+    fix = rules.DOMAIN.get(case.op["kernel"], {}).get(position)
+    return fix(t) if fix is not None else t
+
+
+def laid_out(case: Case, dense: torch.Tensor, may_expand: bool) -> torch.Tensor:
+    """The same values under another layout; the storage is larger than the view in most of them."""
+    rng, rank = case.rng, dense.dim()
+    how = rng.choice(["plain", "plain", "permuted", "sliced", "offset", "expanded"])
+    if how == "permuted" and rank >= 2:
+        order = list(range(rank))
+        rng.shuffle(order)
+        back = [order.index(d) for d in range(rank)]
+        return dense.permute(order).contiguous().permute(back)
+    if how == "sliced" and rank >= 1:
+        big = torch.zeros([2 * s + 1 for s in dense.shape], dtype=dense.dtype)
+        view = big[tuple(slice(1, 2 * s + 1, 2) for s in dense.shape)]
+        view.copy_(dense)
+        return view
+    if how == "offset":
+        storage = torch.zeros(dense.numel() + 5, dtype=dense.dtype)
+        view = storage[3:3 + dense.numel()].view(dense.shape)
+        view.copy_(dense)
+        return view
+    if how == "expanded" and may_expand and rank >= 1 and dense.numel():
+        dim = rng.randrange(rank)
+        return dense.narrow(dim, 0, 1).clone().expand(dense.shape)
+    return dense.clone()
+
+
+def default_value(case: Case, param: dict) -> object:
+    rng, kind, name = case.rng, param["kind"], param["name"]
+    if name in case.op["samples"]:
+        return rng.choice(eval(case.op["samples"][name]))
+    if kind in ("scalar", "scalarlist"):
+        tensors = [case.dtypes[t] for t in case.dtypes]
+        whole = any(not t.is_floating_point and not t.is_complex for t in tensors)
+        pick = lambda: rng.choice([2, 3, 1] if whole else [2, 0.5, 1.7, 1])  # noqa: E731
+        return pick() if kind == "scalar" else [pick() for _ in range(case.list_length)]
+    return {"bool": lambda: rng.random() < 0.5, "float": lambda: rng.choice([0.5, 2.0]), "double": lambda: rng.choice([0.5, 2.0]),
+            "dtype": lambda: torch.float32, "string": lambda: "", "intarray": lambda: [], "boolarray": lambda: []}.get(kind, lambda: 1)()
+
+
+def build(op: dict, number: int) -> Case:
+    """A case with its inputs; outputs are added from what the judge says."""
+    case = Case(op, number)
+    case.list_length = case.rng.choice([1, 2, 5])
+    for rule in op["rules"]:
+        if rule["rule"] not in rules.SAMPLERS:
+            raise Skip(f"rule {rule['rule']} has no sampler")
+        rules.SAMPLERS[rule["rule"]](case, rule)
+    list_shapes = [case.rng.choice(rules.SHAPES) for _ in range(case.list_length)]
+    list_type = rules.BY_NAME[case.rng.choice([t for t in (op["types"] or ["float32", "float16", "bfloat16"]) if t in rules.BY_NAME and "complex" not in t])]
+    if op["family"] == "foreach":
+        for p in op["params"]:
+            if p["kind"] in ("tensorlist", "tensor"):
+                case.dtypes[p["name"]] = list_type
+    slots = op["slots"]
+    for p in op["params"]:
+        name = p["name"]
+        if name in case.values or p["role"] == "out":
+            continue
+        position = slots.index(name) if name in slots else -1
+        if p["kind"] == "tensor":
+            shape = case.shapes.get(name, () if op["family"] == "foreach" else case.rng.choice(rules.SHAPES))
+            if op["family"] == "foreach" and name == "scalars":
+                shape = (case.list_length,)
+            dtype = case.dtypes.get(name) or case.rng.choice([torch.float32, torch.float16, torch.bfloat16])
+            if op["family"] == "masked_fill" and name == "value":
+                dtype = case.dtypes.setdefault("selfRef", torch.float32)
+            if op["kernel"] == "Where" and position == 0:
+                dtype = torch.bool
+            case.dtypes[name] = dtype
+            case.values[name] = laid_out(case, contents(case, shape, dtype, position), p["role"] == "in")
+            if op["family"] == "foreach":  # device numbers stay ordinary
+                case.values[name] = (torch.rand(shape, generator=case.torch_rng) + 0.5).to(dtype if dtype.is_floating_point else torch.float32) if dtype.is_floating_point else torch.ones(shape, dtype=dtype) * 2
+        elif p["kind"] == "tensorlist":
+            case.values[name] = [laid_out(case, contents(case, s, case.dtypes.get(name, list_type), position), p["role"] == "in") for s in list_shapes]
+    for p in op["params"]:
+        if p["name"] not in case.values and p["role"] != "out":
+            case.values[p["name"]] = default_value(case, p)
+    return case
+
+
+def maximum(a, b):
+    return torch.maximum(a, b if isinstance(b, torch.Tensor) else torch.tensor(b, dtype=a.dtype))
+
+
+def minimum(a, b):
+    return torch.minimum(a, b if isinstance(b, torch.Tensor) else torch.tensor(b, dtype=a.dtype))
+
+
+def amp_unscale(grads, found, scale):
+    grads = [g.clone() for g in grads]
+    bad = any(not bool(torch.isfinite(g).all()) for g in grads)
+    out = [(g.float() * scale.item()).to(g.dtype) if g.dtype != torch.float64 else g * scale.item() for g in grads]
+    return [out, torch.full_like(found, 1.0) if bad else found]
+
+
+def amp_update(scale, tracker, found, growth, backoff, interval):
+    scale, tracker = scale.clone().view(1), tracker.clone().view(1)
+    torch._amp_update_scale_(scale, tracker, found.view(1), growth, backoff, interval)
+    return scale, tracker
+
+
+def judge(case: Case) -> list:
+    """What torch says, one entry for each written parameter (None: any value)."""
+    names = {}
+    for k, v in case.values.items():
+        names[k] = v.clone() if isinstance(v, torch.Tensor) else [t.clone() for t in v] if isinstance(v, list) and v and isinstance(v[0], torch.Tensor) else v
+    if "lambda" in names:
+        names["lambda_"] = names.pop("lambda")
+    out_type = case.rng.choice([torch.float32, torch.float16, torch.bfloat16, torch.int32, torch.int64, torch.float64])
+    allowed = [rules.BY_NAME[t] for r in case.op["rules"] if r["rule"] == "dtype_in" for t in r["types"] if t in rules.BY_NAME]
+    if allowed and out_type not in allowed:
+        out_type = case.rng.choice(allowed)
+    names |= {"torch": torch, "F": F, "maximum": maximum, "minimum": minimum, "amp_unscale": amp_unscale, "amp_update": amp_update,
+              "dtype_of": lambda name: case.dtypes.setdefault(name, out_type)}
+    if "[a.to(b.dtype)" in case.op["like"]:
+        names["out"] = [torch.empty(t.shape, dtype=case.rng.choice(list(rules.BY_NAME.values())) if not t.dtype.is_complex else t.dtype) for t in names["x"]]
+    try:
+        answer = eval(case.op["like"], names)
+    except (RuntimeError, NotImplementedError, TypeError, ValueError) as error:
+        raise Skip(str(error)) from error
+    written = [p for p in case.op["params"] if p["role"] != "in"]
+    if len(written) == 1:
+        return [answer]
+    return list(answer)
+
+
+EPS = {torch.float32: 2.0**-23, torch.float16: 2.0**-10, torch.bfloat16: 2.0**-7, torch.float64: 2.0**-52,
+       torch.complex64: 2.0**-23, torch.complex128: 2.0**-52}
+# Roundings allowed by kind of operation: in units of the result's precision.
+UNITS = {"exact": 0, "rounded": 4, "ulp": 16, "accumulated": 64}
+
+
+def compare(case: Case, name: str, got: torch.Tensor, want: torch.Tensor) -> None:
+    assert got.shape == want.shape, f"{name}: shape {tuple(got.shape)} instead of {tuple(want.shape)}\n{case}"
+    want = want.to(got.dtype)
+    if got.numel() == 0:
+        return
+    units = UNITS[case.op["tolerance"]]
+    if got.dtype in EPS:
+        same = (got == want) | (got.isnan() & want.isnan())
+        if units:
+            a, b = got.to(torch.complex128 if got.dtype.is_complex else torch.float64), want.to(torch.complex128 if got.dtype.is_complex else torch.float64)
+            scale = b.abs()
+            finite = scale[scale.isfinite()]
+            biggest = float(finite.max()) if finite.numel() else 1.0
+            inner = 2.0**-23 if EPS[got.dtype] > 2.0**-30 else 2.0**-52
+            allowed = units * EPS[got.dtype] * scale + units * inner * max(1.0, min(biggest, 1e4))
+            if case.op["kernel"] in ("Add", "Sub", "Rsub", "Addcmul", "Addcdiv", "Lerp", "AddRelu"):  # terms may cancel
+                terms = [float(v.abs()[v.abs().isfinite()].double().max()) for v in case.values.values()
+                         if isinstance(v, torch.Tensor) and v.numel() and v.dtype.is_floating_point and v.isfinite().any()]
+                allowed = allowed + units * inner * max(terms + [1.0]) ** 2
+            same |= (a - b).abs() <= allowed
+            if got.dtype in (torch.float16, torch.bfloat16):  # rounding may go over the edge
+                edge = torch.finfo(got.dtype).max
+                same |= (b.abs() >= 0.99 * edge) & (a.abs() >= 0.99 * edge) & (a.sign() == b.sign())
+    else:
+        same = got == want
+    if bool(same.all()):
+        return
+    at = tuple(int(i) for i in (~same).nonzero()[0])
+    raise AssertionError(f"{name}{list(at)} is {got[at].item()!r}, torch says {want[at].item()!r}; {int((~same).sum())} of {got.numel()} differ\n{case}")
+
+
+def finish(case: Case, wanted: list) -> list[tuple[str, object]]:
+    """Adds the outputs the judge implies; returns (parameter, expected)."""
+    written = [p for p in case.op["params"] if p["role"] != "in"]
+    checks = []
+    for p, want in zip(written, wanted):
+        name = p["name"]
+        if p["role"] == "out":
+            if want is None:
+                case.values[name] = None if p["maybe"] else torch.zeros(1)
+                continue
+            if isinstance(want, (list, tuple)):
+                case.values[name] = [laid_out(case, torch.full(w.shape, 1, dtype=w.dtype), False) for w in want]
+            else:
+                case.values[name] = laid_out(case, torch.full(want.shape, 1, dtype=want.dtype), False)
+        if want is not None:
+            checks.append((name, want))
+    return checks
+
+
+def execute(case: Case) -> driver.Call:
+    call = driver.Call(case.op)
+    for p in case.op["params"]:
+        call.add(p, case.values[p["name"]])
+    return call
+
+
+def as_list(v):
+    return v if isinstance(v, list) else [v]
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_agrees_with_torch(name: str) -> None:
+    op, done, reasons = OPERATORS[name], 0, []
+    for number in range(4 * CASES):
+        if done == CASES:
+            break
+        try:
+            case = build(op, number)
+            wanted = judge(case)
+        except Skip as skip:
+            reasons.append(str(skip))
+            continue
+        checks = finish(case, wanted)
+        call = execute(case)
+        try:
+            try:
+                call.run()
+            except driver.CallFailed as failure:
+                raise AssertionError(f"{failure}\n{case}") from failure
+            for param, want in checks:
+                for i, (placed, w) in enumerate(zip(as_list(call.placed[param]), as_list(list(want) if isinstance(want, tuple) else want))):
+                    compare(case, param if not isinstance(call.placed[param], list) else f"{param}[{i}]", placed.fetch(), w)
+                    placed.untouched_gaps()
+            for p in op["params"]:
+                if p["role"] == "in" and p["name"] in call.placed:
+                    for placed in as_list(call.placed[p["name"]]):
+                        data = placed.fetch()
+                        assert driver.backend().read(placed.data, placed.size) == placed.before, f"{p['name']} was changed\n{case}"
+                        del data
+        finally:
+            call.close()
+        done += 1
+    if done == 0:
+        pytest.skip(f"no sample: {reasons[-1] if reasons else 'none built'}")
+
+
+def refused(case: Case, code: int, mention: list[str], what: str) -> None:
+    call = execute(case)
+    try:
+        call.run()
+    except driver.CallFailed as failure:
+        assert failure.code == code, f"{what}: code {failure.code} instead of {code}: {failure.text}\n{case}"
+        assert case.op["name"] in failure.text, failure.text
+        assert any(m in failure.text for m in mention), f"{what}: {failure.text!r} names none of {mention}\n{case}"
+        for forbidden in ("EL0004", "Failed to allocate", "reason=["):
+            assert forbidden not in failure.text
+        return
+    finally:
+        call.close()
+    raise AssertionError(f"{what}: the call was accepted\n{case}")
+
+
+def good_case(op: dict) -> Case:
+    for number in range(40):
+        try:
+            case = build(op, 1000 + number)
+            if any(isinstance(v, torch.Tensor) and v.numel() == 0 for v in case.values.values()):
+                continue
+            finish(case, judge(case))
+            return case
+        except Skip:
+            continue
+    pytest.skip("no good sample to break")
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_refuses_null(name: str) -> None:
+    op = OPERATORS[name]
+    for p in op["params"]:
+        if p["maybe"] or p["kind"] not in ("tensor", "scalar", "intarray", "string"):
+            continue
+        case = good_case(op)
+        case.values[p["name"]] = None
+        refused(case, 161001, [p["name"]], f"{p['name']} is null")
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_refuses_broken_rules(name: str) -> None:
+    op = OPERATORS[name]
+    for rule in op["rules"]:
+        if rule["rule"] not in rules.VIOLATORS:
+            continue
+        case = good_case(op)
+        if any(case.values.get(p) is None and case.params[p]["maybe"] for p in rule["params"]):
+            continue
+        mention = rules.VIOLATORS[rule["rule"]](case, rule)
+        if mention is not None:
+            refused(case, 161002, mention, f"rule {rule['rule']}{rule['params']}")
+
+
+@pytest.mark.parametrize("name", [n for n in ("aclnnAdd", "aclnnExp", "aclnnInplaceCopy") if n in OPERATORS])
+def test_refuses_dead_handles(name: str) -> None:
+    op = OPERATORS[name]
+    param = next(p for p in op["params"] if p["kind"] == "tensor" and p["role"] == "in")
+    case = good_case(op)
+    dead = driver.Placed(torch.ones(3))
+    handle = C.c_void_p(dead.handle())
+    assert driver.backend().base.aclDestroyTensor(handle) == 0
+    case.values[param["name"]] = handle
+    refused(case, 161002, [param["name"]], "a destroyed tensor")
+    case = good_case(op)
+    case.values[param["name"]] = C.c_void_p(0x1234560)
+    refused(case, 161002, [param["name"]], "a foreign pointer")
+    dead.release()
