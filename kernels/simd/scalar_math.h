@@ -88,11 +88,7 @@ inline T PowOf(T a, T b) {
     }
     return static_cast<T>(result);
   } else {
-    if (b == T(2)) return a * a;
-    if (b == T(0.5)) return std::sqrt(a);
-    if (b == T(3)) return a * a * a;
-    if (b == T(1)) return a;
-    return std::pow(a, b);
+    return b == T(2) ? a * a : std::pow(a, b);
   }
 }
 

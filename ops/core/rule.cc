@@ -7,6 +7,11 @@ namespace {
 
 TensorToken At(const Rule& rule, size_t i) { return TensorToken{{rule.params[i]}}; }
 
+// Null for absent tensors, and for operands that are numbers.
+const Tensor* TensorAt(const Planning& plan, const Rule& rule, size_t i) {
+  return plan.op.params[rule.params[i]].kind == Kind::tensor ? plan.args.Maybe(At(rule, i)) : nullptr;
+}
+
 std::string Types(TypeSet set) {
   std::string text;
   for (int t = 0; t < 64; ++t) {
@@ -31,7 +36,7 @@ Status Broadcast(const Planning& plan, const Rule& rule) {
   Dims dims;
   int first = -1;
   for (size_t i = 0; i < out_at; ++i) {
-    const Tensor* t = plan.args.Maybe(At(rule, i));
+    const Tensor* t = TensorAt(plan, rule, i);
     if (t == nullptr) continue;
     if (first < 0) {
       dims = DimsOf(*t);

@@ -36,7 +36,7 @@ class Host:
     """Everything in one library; addresses are the process's own."""
 
     def __init__(self) -> None:
-        self.lib = C.CDLL(str(BUILD / "tests" / "libopapi_host.so"))
+        self.lib = C.CDLL(str(os.environ.get("ANYNPU_HOST_LIBRARY", BUILD / "tests" / "libopapi_host.so")))
         self.base = self.lib
         self.stream = None
 

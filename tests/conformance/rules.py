@@ -232,7 +232,7 @@ def nonzero(t: torch.Tensor) -> torch.Tensor:
 
 
 def small_count(t: torch.Tensor) -> torch.Tensor:
-    return (t.abs() % 6).to(t.dtype) if not t.dtype.is_floating_point else t
+    return (t.abs() % 6).to(t.dtype) if not t.dtype.is_floating_point and t.dtype != torch.bool else t
 
 
 DOMAIN = {
