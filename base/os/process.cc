@@ -30,9 +30,7 @@ struct Stat {
   uint64_t start_ticks = 0;
 };
 
-Stat StatOf(int32_t pid) {
-  char path[48];
-  std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
+Stat ReadStat(const char* path) {
   char text[1024];
   if (ReadSmall(path, text, sizeof text) == 0) return {};
   // The command in parentheses may hold anything, so fields are counted from the last one.
@@ -50,6 +48,21 @@ Stat StatOf(int32_t pid) {
   return stat;
 }
 
+Stat StatOf(int32_t pid) {
+  char path[48];
+  std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
+  return ReadStat(path);
+}
+
+// /proc may be missing, or show another pid namespace than ours (unshare --pid without --mount-proc).
+bool ProcShowsOurNamespace() {
+  char text[24];
+  const ssize_t n = readlink("/proc/self", text, sizeof text - 1);
+  if (n <= 0) return false;
+  text[n] = 0;
+  return std::strtol(text, nullptr, 10) == getpid();
+}
+
 uint64_t PidNamespace() {
   struct stat s {};
   return stat("/proc/self/ns/pid", &s) == 0 ? static_cast<uint64_t>(s.st_ino) : 0;
@@ -61,7 +74,7 @@ ProcessId Self() {
   ProcessId id;
   id.pid = getpid();
   id.pid_namespace = PidNamespace();
-  id.start_ticks = StatOf(id.pid).start_ticks;
+  id.start_ticks = ReadStat("/proc/self/stat").start_ticks;
   return id;
 }
 
@@ -69,6 +82,7 @@ Liveness LivenessOf(const ProcessId& id) {
   if (id.pid <= 0) return Liveness::kDead;
   if (id.pid_namespace != PidNamespace()) return Liveness::kUnknown;
   if (kill(id.pid, 0) != 0 && errno == ESRCH) return Liveness::kDead;
+  if (!ProcShowsOurNamespace()) return Liveness::kUnknown;
   const Stat stat = StatOf(id.pid);
   if (stat.state == 0 || stat.state == 'Z' || stat.state == 'X') return Liveness::kDead;
   return stat.start_ticks == id.start_ticks ? Liveness::kAlive : Liveness::kDead;

@@ -16,7 +16,7 @@ struct ProcessId {
   bool operator==(const ProcessId&) const = default;
 };
 
-enum class Liveness { kAlive, kDead, kUnknown };  // unknown: it lives in another pid namespace
+enum class Liveness { kAlive, kDead, kUnknown };  // unknown: in another pid namespace, or /proc does not show ours
 
 // Identity of the calling process; right also in a forked child.
 ProcessId Self();

@@ -247,6 +247,40 @@ TEST_F(HbmTest, DescriptorComesOverASocketToo) {
   EXPECT_EQ(owner.Wait(), 0);
 }
 
+// The owner's pid means nothing to the peer, so the descriptor comes over the owner's socket.
+TEST_F(HbmTest, PeerInAnotherPidNamespaceMapsToo) {
+  Child owner([&](Child::Side& side) {
+    if (!npu::testing::NewPidNamespace()) {
+      side.Send(0);
+      return 0;
+    }
+    const pid_t inner = fork();
+    if (inner == 0) {
+      auto p = Allocate(0, 2 * kMiB);
+      if (!p.ok()) _exit(1);
+      Fill(Local(*p), 2 * kMiB, 6);
+      side.Send((*device::Join())->slot());
+      side.Send(Find(*p)->offset);
+      side.Receive();
+      _exit(Holds(Local(*p), 2 * kMiB, 7) ? 0 : 2);
+    }
+    int status = 0;
+    waitpid(inner, &status, 0);
+    return WEXITSTATUS(status);
+  });
+  const uint32_t slot = static_cast<uint32_t>(owner.Receive());
+  if (slot == 0) GTEST_SKIP() << "no right to make pid namespaces here";
+  const uint64_t offset = owner.Receive();
+  ISOLATED({
+    auto base = MapPeer(slot, 0);
+    ASSERT_TRUE(base.ok()) << base.status().Message();
+    EXPECT_TRUE(Holds(static_cast<char*>(*base) + offset, 2 * kMiB, 6));
+    Fill(static_cast<char*>(*base) + offset, 2 * kMiB, 7);
+  });
+  owner.Send(1);
+  EXPECT_EQ(owner.Wait(), 0);
+}
+
 TEST_F(HbmTest, KilledOwnerReturnsItsMemoryAndItsPeersGoOn) {
   Child owner([&](Child::Side& side) {
     auto p = Allocate(0, 64 * kMiB);

@@ -22,10 +22,11 @@ namespace npu::device {
 namespace {
 
 using namespace std::chrono_literals;
+using npu::testing::Child;
 
 class MachineTest : public ::testing::Test {
  protected:
-  testing::ScratchRuntimeDir scratch_;
+  npu::testing::ScratchRuntimeDir scratch_;
   MachineConfig Config(const char* name = "m") {
     MachineConfig config;
     config.name = name;
@@ -165,7 +166,7 @@ TEST_F(MachineTest, LinkedOrForeignDirectoryIsRefused) {
 TEST_F(MachineTest, KilledProcessLeavesNothing) {
   auto machine = Enter(Config());
   ASSERT_TRUE(machine.ok());
-  testing::Child child([&](testing::Child::Side& side) {
+  Child child([&](Child::Side& side) {
     auto mine = Enter(Config());
     if (!mine.ok()) return 1;
     (*mine)->Mine(0).used.store(uint64_t{5} << 30);
@@ -192,7 +193,7 @@ TEST_F(MachineTest, KilledProcessLeavesNothing) {
 }
 
 TEST_F(MachineTest, FileOfKilledProcessesIsCleanedByTheNextSnapshot) {
-  testing::Child child([&](testing::Child::Side& side) {
+  Child child([&](Child::Side& side) {
     auto mine = Enter(Config());
     side.Send(mine.ok() ? 1 : 0);
     pause();
@@ -206,7 +207,7 @@ TEST_F(MachineTest, FileOfKilledProcessesIsCleanedByTheNextSnapshot) {
 }
 
 TEST_F(MachineTest, LockOfAKilledProcessIsFree) {
-  testing::Child child([&](testing::Child::Side& side) {
+  Child child([&](Child::Side& side) {
     auto file = StateFile::Open("m", StateFile::Missing::kCreate);  // returns locked
     side.Send(file.ok() ? 1 : 0);
     pause();
@@ -224,7 +225,7 @@ TEST_F(MachineTest, ForkedChildIsAProcessOfItsOwn) {
   auto machine = Join();
   ASSERT_TRUE(machine.ok()) << machine.status().Message();
   EXPECT_EQ(*Join(), *machine);
-  testing::Child child([&](testing::Child::Side& side) {
+  Child child([&](Child::Side& side) {
     side.Send(Joined() == nullptr ? 1 : 0);
     auto mine = Join();
     side.Send(mine.ok() ? (*mine)->slot() : 0);
@@ -239,10 +240,76 @@ TEST_F(MachineTest, ForkedChildIsAProcessOfItsOwn) {
   unsetenv("ANYNPU_MACHINE");
 }
 
+// What a program does that a launcher has become by exec; run by the test below and not by itself.
+TEST(ExecHelper, DISABLED_JoinsAndCounts) {
+  auto machine = Join();
+  ASSERT_TRUE(machine.ok()) << machine.status().Message();
+  EXPECT_EQ((*machine)->cards(), 5);
+  int live = 0;
+  for (const Slot& slot : (*machine)->shared().slots) live += slot.state.load() == kSlotLive;
+  EXPECT_EQ(live, 1) << "the launcher's slot is gone";
+}
+
+TEST_F(MachineTest, LauncherHandsItsMachineOnThroughExec) {
+  setenv("ANYNPU_MACHINE", "execed", 1);
+  Child child([&](Child::Side& side) {
+    MachineConfig config = Config("execed");
+    config.cards = 5;
+    auto machine = Enter(config);
+    if (!machine.ok()) return 1;
+    machine->release();  // as `anynpu run` does before it becomes the command
+    side.Send(1);
+    const char* const argv[] = {"device_test", "--gtest_filter=ExecHelper.*", "--gtest_also_run_disabled_tests", "--gtest_brief=1", nullptr};
+    execv("/proc/self/exe", const_cast<char* const*>(argv));
+    return 2;
+  });
+  ASSERT_EQ(child.Receive(), 1u);
+  EXPECT_EQ(child.Wait(), 0);
+  EXPECT_FALSE(Exists("execed")) << "it ended with the program";
+  unsetenv("ANYNPU_MACHINE");
+}
+
+// A process of another pid namespace: its pid says nothing here, so the lock on its byte decides whether it lives.
+TEST_F(MachineTest, OtherPidNamespaceIsSeenAlive) {
+  auto machine = Enter(Config());
+  ASSERT_TRUE(machine.ok());
+  Child outer([&](Child::Side& side) {
+    if (!npu::testing::NewPidNamespace()) {
+      side.Send(0);
+      return 77;
+    }
+    const pid_t inner = fork();  // the first process of the new namespace
+    if (inner == 0) {
+      auto mine = Enter(Config());
+      side.Send(mine.ok() ? (*mine)->slot() : 1);
+      side.Send((*mine)->IsAlive((*mine)->slot()) && (*mine)->IsAlive((*machine)->slot()) ? 1 : 0);
+      side.Receive();
+      kill(getpid(), SIGKILL);  // the first process of a namespace is deaf to its own SIGKILL
+      _exit(0);
+    }
+    int status = 0;
+    waitpid(inner, &status, 0);
+    return 0;
+  });
+  const uint32_t slot = static_cast<uint32_t>(outer.Receive());
+  if (slot == 0) GTEST_SKIP() << "no right to make pid namespaces here";
+  ASSERT_NE(slot, 1u);
+  EXPECT_EQ(outer.Receive(), 1u);
+  EXPECT_TRUE((*machine)->IsAlive(slot));
+  EXPECT_EQ((*machine)->PidOf(slot), 1);
+  (*machine)->Repair(true);
+  EXPECT_TRUE((*machine)->IsAlive(slot));
+  outer.Send(1);
+  EXPECT_EQ(outer.Wait(), 0);
+  EXPECT_FALSE((*machine)->IsAlive(slot));
+  (*machine)->Repair(true);
+  EXPECT_EQ((*machine)->PidOf(slot), 0);
+}
+
 TEST_F(MachineTest, ManyProcessesJoinAndLeaveAtOnce) {
-  std::vector<std::unique_ptr<testing::Child>> children;
+  std::vector<std::unique_ptr<Child>> children;
   for (int i = 0; i < 12; ++i) {
-    children.push_back(std::make_unique<testing::Child>([&](testing::Child::Side&) {
+    children.push_back(std::make_unique<Child>([&](Child::Side&) {
       for (int round = 0; round < 20; ++round) {
         auto mine = Enter(Config());
         if (!mine.ok() || !(*mine)->IsAlive((*mine)->slot())) return 1;
@@ -258,7 +325,7 @@ TEST_F(MachineTest, BellWakesAnotherProcess) {
   auto machine = Enter(Config());
   ASSERT_TRUE(machine.ok());
   const uint32_t slot = (*machine)->slot();
-  testing::Child child([&](testing::Child::Side& side) {
+  Child child([&](Child::Side& side) {
     auto mine = Enter(Config());
     if (!mine.ok()) return 1;
     side.Send((*mine)->slot());

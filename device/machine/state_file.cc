@@ -207,10 +207,11 @@ void StateFile::Remove() { unlinkat(directory_.get(), file_name_.c_str(), 0); }
 
 void StateFile::HoldSlot(uint32_t index) {
   struct flock range = SlotRange(index, F_WRLCK);
-  fcntl(fd_.get(), F_OFD_SETLK, &range);
+  if (fcntl(fd_.get(), F_OFD_SETLK, &range) == 0) held_ = index;
 }
 
 bool StateFile::SlotHeld(uint32_t index) const {
+  if (index == held_) return true;  // our own lock is no obstacle to us, so the kernel would not name it
   struct flock range = SlotRange(index, F_WRLCK);
   return fcntl(fd_.get(), F_OFD_GETLK, &range) == 0 && range.l_type != F_UNLCK;
 }

@@ -51,6 +51,7 @@ class StateFile {
   std::string file_name_, path_;
   StateLayout* layout_ = nullptr;
   bool fresh_ = false, locked_ = false;
+  uint32_t held_ = kMaxSlots;  // the slot this object holds, if any
 };
 
 }  // namespace npu::device

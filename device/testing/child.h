@@ -1,7 +1,9 @@
 // Real processes for tests: a forked child that runs a function, talks over a pipe and is ended by its own id.
 #pragma once
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -90,6 +92,18 @@ class Child {
   int from_ = -1, to_ = -1;
   bool reaped_ = false;
 };
+
+// Children of the caller live in a pid namespace of their own from here on. False without the right to make one.
+inline bool NewPidNamespace() {
+  if (unshare(CLONE_NEWPID) == 0) return true;
+  const uid_t uid = geteuid();
+  if (unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0) return false;
+  const std::string map = std::to_string(uid) + " " + std::to_string(uid) + " 1";
+  const int fd = open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC);
+  const bool mapped = fd >= 0 && write(fd, map.data(), map.size()) == static_cast<ssize_t>(map.size());
+  if (fd >= 0) close(fd);
+  return mapped && geteuid() == uid;
+}
 
 // A directory of its own for the state files of one test.
 class ScratchRuntimeDir {
