@@ -85,5 +85,5 @@ npu_generate(cxx_exports
           ${CMAKE_BINARY_DIR}/gen/cxx/libatb.so.map
   COMMAND gen/cxx_exports.py ${NPU_ABI} ${CMAKE_BINARY_DIR}/gen/cxx
   DEPENDS ${CMAKE_SOURCE_DIR}/gen/cxx_exports.py ${NPU_ABI}/ge.tsv ${NPU_ABI}/atb.tsv)
-npu_generate(tree OUTPUTS ${NPU_TREE}/set_env.sh COMMAND gen/tree.py ${NPU_TREE} 9.1.0
+npu_generate(tree OUTPUTS ${NPU_TREE}/set_env.sh COMMAND gen/tree.py ${NPU_TREE} 9.1.0 ${CMAKE_SYSTEM_PROCESSOR}
   DEPENDS ${CMAKE_SOURCE_DIR}/gen/tree.py)

@@ -64,7 +64,7 @@ class Types:
 
     def size_align(self, ctype: str) -> tuple[int, int] | None:
         """None when the type is not known by value."""
-        ctype = ctype.removeprefix("const ").removeprefix("enum ").removeprefix("struct ").strip()
+        ctype = re.sub(r"^((const|enum|struct) )+", "", ctype).strip()
         if ctype.endswith("*"):
             return 8, 8
         if ctype in SCALARS:
@@ -154,10 +154,10 @@ def by_value_order(types: Types, names: list[str]) -> list[str]:
         if name in done:
             return
         for row in types.structs[name]:
-            base = re.sub(r"(\[\d+\])+$", "", row["ctype"]).removeprefix("struct ").strip()
+            base = re.sub(r"(\[\d+\])+$|^struct ", "", row["ctype"]).strip()
             if base in names and base != name:
                 visit(base)
-            pointee = base.rstrip("* ").removeprefix("const ")
+            pointee = re.sub(r"^const ", "", base.rstrip("* "))
             if pointee in names and pointee != name:
                 visit(pointee)
         done.append(name)

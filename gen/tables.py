@@ -24,7 +24,7 @@ def read_table(path: str | pathlib.Path, columns: list[str]) -> list[dict[str, s
         if len(cells) > len(header):
             raise TableError(f"{path}:{number}: {len(cells)} cells, but the header has {len(header)}")
         cells += [""] * (len(header) - len(cells))
-        rows.append(dict(zip(header, cells)) | {"_line": str(number)})
+        rows.append({**dict(zip(header, cells)), "_line": str(number)})
     return rows
 
 

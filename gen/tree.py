@@ -1,11 +1,10 @@
 """The files of an install tree that are not libraries or headers: what clients look for below ASCEND_HOME_PATH.
 
-usage: tree.py TREE_DIR CANN_VERSION
+usage: tree.py TREE_DIR CANN_VERSION ARCHITECTURE
 """
 from __future__ import annotations
 
 import pathlib
-import platform
 import sys
 
 from tables import write_if_changed
@@ -49,7 +48,7 @@ fi
 """
 
 
-def main(tree_dir: str, version: str) -> None:
+def main(tree_dir: str, version: str, arch: str) -> None:
     tree = pathlib.Path(tree_dir)
     write_if_changed(tree / "set_env.sh", SET_ENV)
     info = f"Version={version}\nproduct=AnyNPU\n"
@@ -57,7 +56,6 @@ def main(tree_dir: str, version: str) -> None:
         write_if_changed(tree / place / "version.info", info)
     for directory in EMPTY:
         write_if_changed(tree / directory / "README", "Nothing is installed here.\n")
-    arch = platform.machine()
     write_if_changed(
         tree / "ascend_toolkit_install.info",
         f"package_name=Ascend-cann-toolkit\nversion={version}\ninnerversion=AnyNPU\narch={arch}\nos=linux\n",
@@ -66,4 +64,4 @@ def main(tree_dir: str, version: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+    main(*sys.argv[1:])

@@ -1,7 +1,6 @@
 // aclInit and aclFinalize: the configuration file and the reference count of the process.
 #include <algorithm>
 #include <fstream>
-#include <iterator>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -15,6 +14,8 @@ namespace npu {
 namespace {
 
 using nlohmann::json;
+
+constexpr size_t kLargestFile = 1 << 20;
 
 struct Process {
   std::mutex mutex;
@@ -33,7 +34,13 @@ Result<std::string> ReadFile(const char* path, const char* function) {
     return Error(Code::kInvalidFile, "{}: the configuration file {} cannot be opened.", function, path)
         .Remedy("Give the path of a readable JSON file, or null for the defaults.");
   }
-  return std::string(std::istreambuf_iterator<char>(in), {});
+  std::string text(kLargestFile + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(in.gcount()));
+  if (text.size() > kLargestFile) {
+    return Error(Code::kInvalidFile, "{}: the configuration file {} is larger than {} bytes.", function, path, kLargestFile);
+  }
+  return text;
 }
 
 // {"defaultDevice": {"default_device": "0"}}; a number is accepted as well as its text.

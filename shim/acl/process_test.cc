@@ -55,7 +55,10 @@ TEST_F(Init, ReadsTheFile) {
   aclFinalize();
   EXPECT_EQ(aclInit("/nowhere/at/all.json"), ACL_ERROR_INVALID_FILE);
   EXPECT_THAT(Message(), HasSubstr("/nowhere/at/all.json"));
+  EXPECT_EQ(aclInit("/dev/zero"), ACL_ERROR_INVALID_FILE);  // endless
+  EXPECT_EQ(aclInit("/"), ACL_ERROR_INVALID_FILE);
   EXPECT_EQ(aclInit(WriteFile("{\"a\": ").c_str()), ACL_ERROR_PARSE_FILE);
+  EXPECT_EQ(aclInit(WriteFile(std::string(500000, '[')).c_str()), ACL_ERROR_PARSE_FILE);  // deep
   EXPECT_EQ(aclInit(WriteFile(R"({"defaultDevice":{"default_device":"first"}})").c_str()), ACL_ERROR_PARSE_FILE);
   EXPECT_THAT(Message(), HasSubstr("\"first\""));
   EXPECT_EQ(aclInit(WriteFile(R"({"defaultDevice":{"default_device":"-1"}})").c_str()), ACL_ERROR_PARSE_FILE);

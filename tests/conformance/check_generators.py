@@ -165,7 +165,7 @@ class Others(Case):
         self.assertEqual((self.dir / "libg.so.map").read_text(), "{\n  global:\n    _ZN2ge1aEv;\n    _ZN2ge1bEv;\n  local: *;\n};\n")
 
     def test_tree(self) -> None:
-        tree.main(str(self.dir), "8.5.0")
+        tree.main(str(self.dir), "8.5.0", "aarch64")
         self.assertIn("Version=8.5.0\n", (self.dir / "share" / "info" / "runtime" / "version.info").read_text())
         for folder in ("runtime", "compiler", "opp"):
             self.assertTrue((self.dir / folder).is_dir())
