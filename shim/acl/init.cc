@@ -1,5 +1,6 @@
 // aclInit and aclFinalize: the configuration file and the reference count of the process.
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -37,6 +38,11 @@ Result<std::string> ReadFile(const char* path, const char* function) {
   std::string text(kLargestFile + 1, '\0');
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<size_t>(in.gcount()));
+  std::error_code ignored;
+  if (in.bad() || (text.empty() && std::filesystem::is_directory(path, ignored))) {
+    return Error(Code::kInvalidFile, "{}: the configuration file {} cannot be read.", function, path)
+        .Remedy("Give the path of a readable JSON file, or null for the defaults.");
+  }
   if (text.size() > kLargestFile) {
     return Error(Code::kInvalidFile, "{}: the configuration file {} is larger than {} bytes.", function, path, kLargestFile);
   }
