@@ -7,6 +7,7 @@ symbol that torch_npu wheels need when they are loaded resolves; what clients te
 from __future__ import annotations
 
 import pathlib
+import re
 import subprocess
 import sys
 import unittest
@@ -85,6 +86,20 @@ class Linking(unittest.TestCase):
                 run = subprocess.run(["ldd", "-r", path], capture_output=True, text=True, env={"PATH": "/usr/bin:/bin"})
                 self.assertNotIn("undefined symbol", run.stdout + run.stderr)
                 self.assertNotIn("not found", run.stdout)
+
+
+class LookUps(unittest.TestCase):
+    def test_names_are_found_where_clients_look(self) -> None:
+        """torch_npu looks some names up in another library than the one that has them: it must be a dependency."""
+        looked = 0
+        for table in ("acl", "hccl", "profiling"):
+            for row in read_table(ABI / f"{table}.tsv", ["name", "state", "library", "library_note"]):
+                if row["state"] != "absent":
+                    for library in re.findall(r"looks it up in (lib\w+\.so)", row["library_note"]):
+                        looked += 1
+                        found = any(row["name"] in dynamic(p)["exports"] for p in closure(LIB64, [library]))
+                        self.assertTrue(found, f"{row['name']} is not found in {library}")
+        self.assertGreater(looked, 0)
 
 
 class Wheels(unittest.TestCase):
