@@ -37,7 +37,8 @@ void* HandleTableBase::AddObject(void* object) {
       index = used_.load(std::memory_order_relaxed);
       if (index >= (1u << kIndexBits)) return nullptr;
       auto& block = blocks_[index / kSlotsPerBlock];
-      if (block.load(std::memory_order_relaxed) == nullptr) block.store(new Slot[kSlotsPerBlock], std::memory_order_release);
+      if (block.load(std::memory_order_relaxed) == nullptr)
+        block.store(new Slot[kSlotsPerBlock], std::memory_order_release);
       used_.store(index + 1, std::memory_order_release);
     }
   }
@@ -48,8 +49,8 @@ void* HandleTableBase::AddObject(void* object) {
   uint64_t generation = ((state >> 32) + 1) & kGenerationMask;
   if (generation == 0) generation = 1;
   slot.object.store(object, std::memory_order_relaxed);
-  while (!slot.state.compare_exchange_weak(state, generation << 32 | kAlive | (state & (kAlive - 1)), std::memory_order_release,
-                                           std::memory_order_relaxed)) {
+  while (!slot.state.compare_exchange_weak(state, generation << 32 | kAlive | (state & (kAlive - 1)),
+                                           std::memory_order_release, std::memory_order_relaxed)) {
   }
   live_.fetch_add(1, std::memory_order_relaxed);
   const uint64_t handle =
@@ -83,7 +84,8 @@ Result<void*> HandleTableBase::RemoveObject(const void* raw, std::string_view fu
   uint64_t state = slot->state.load(std::memory_order_relaxed);
   do {
     if ((state & kAlive) == 0 || state >> 32 != GenerationOf(handle)) return Explain(raw, function, param);
-  } while (!slot->state.compare_exchange_weak(state, state & ~kAlive, std::memory_order_acquire, std::memory_order_relaxed));
+  } while (
+      !slot->state.compare_exchange_weak(state, state & ~kAlive, std::memory_order_acquire, std::memory_order_relaxed));
   // Readers that saw it alive are raising its count right now. Acquire pairs with their release.
   while ((slot->state.load(std::memory_order_acquire) & (kAlive - 1)) != 0) std::this_thread::yield();
   void* object = slot->object.load(std::memory_order_relaxed);
@@ -129,11 +131,13 @@ Status HandleTableBase::Explain(const void* raw, std::string_view function, std:
   if (KindOf(handle) < 1 << kKindBits) {
     const HandleTableBase* other = tables[KindOf(handle)].load(std::memory_order_acquire);
     if (other != nullptr && other != this && other->Names(handle)) {
-      return Error(Code::kInvalidHandle, "{}: {} ({:#x}) is a {} and not a {}.", function, param, handle, other->noun_, noun_)
+      return Error(Code::kInvalidHandle, "{}: {} ({:#x}) is a {} and not a {}.", function, param, handle, other->noun_,
+                   noun_)
           .Remedy("Check the order of the arguments.");
     }
   }
-  return Error(Code::kInvalidHandle, "{}: {} ({:#x}) is not a handle that this library gave out.", function, param, handle)
+  return Error(Code::kInvalidHandle, "{}: {} ({:#x}) is not a handle that this library gave out.", function, param,
+               handle)
       .Remedy("Pass a {} made in this process.", noun_);
 }
 

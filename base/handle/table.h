@@ -5,10 +5,11 @@
 //   NPU_ASSIGN(Ref<Event> event, events.Get(raw, "aclrtRecordEvent", "event"));
 //   NPU_TRY(events.Remove(raw, "aclrtDestroyEvent", "event").status());
 //
-// A handle is kind (6 bits) | generation (17) | index (24): never an address, positive as int64, below 2^47. Null, foreign,
-// stale and handles of another kind are four different sentences. A Ref keeps the object alive, so destroying during use is
-// safe. Any thread may call anything; Get and Add on a warm table take no lock. T has AddRef() and Release().
-// Kinds are chosen by the caller, 1 to 63, one table a kind in a process. Tables live for ever (make them static or leak them).
+// A handle is kind (6 bits) | generation (17) | index (24): never an address, positive as int64, below 2^47. Null,
+// foreign, stale and handles of another kind are four different sentences. A Ref keeps the object alive, so destroying
+// during use is safe. Any thread may call anything; Get and Add on a warm table take no lock. T has AddRef() and
+// Release(). Kinds are chosen by the caller, 1 to 63, one table a kind in a process. Tables live for ever (make them
+// static or leak them).
 #pragma once
 
 #include <atomic>
@@ -47,7 +48,8 @@ class HandleTableBase {
 
  private:
   struct Slot {
-    // generation << 32 | alive << 31 | readers. Readers hold it while they raise the object's count; Remove waits for them.
+    // generation << 32 | alive << 31 | readers. Readers hold it while they raise the object's count; Remove waits for
+    // them.
     std::atomic<uint64_t> state{0};
     std::atomic<void*> object{nullptr};
   };
@@ -62,7 +64,7 @@ class HandleTableBase {
   std::atomic<size_t> live_{0};
   std::atomic<uint32_t> used_{0};  // indices below were given out at least once
   mutable std::atomic<Slot*> blocks_[kBlocks] = {};
-  std::mutex mutex_;               // guards free_ and the making of blocks
+  std::mutex mutex_;  // guards free_ and the making of blocks
   std::vector<uint32_t> free_;
 };
 

@@ -54,8 +54,9 @@ TEST(HandleTable, FourSentences) {
   EXPECT_EQ(text(Things().Get(nullptr, "aclrtX", "thing")), "aclrtX: thing is null.");
   EXPECT_EQ(Things().Get(nullptr, "f", "x").status().code(), Code::kNullPointer);
   int local = 0;
-  for (const void* foreign : {static_cast<const void*>(&local), reinterpret_cast<const void*>(uintptr_t{7}),
-                              reinterpret_cast<const void*>(~uintptr_t{0}), static_cast<const void*>(static_cast<char*>(raw) + 1)}) {
+  for (const void* foreign :
+       {static_cast<const void*>(&local), reinterpret_cast<const void*>(uintptr_t{7}),
+        reinterpret_cast<const void*>(~uintptr_t{0}), static_cast<const void*>(static_cast<char*>(raw) + 1)}) {
     EXPECT_NE(text(Things().Get(foreign, "f", "x")).find("not a handle that this library gave out"), std::string::npos);
   }
   EXPECT_NE(text(Things().Get(other, "f", "x")).find("is a other thing and not a thing"), std::string::npos);

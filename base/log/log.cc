@@ -30,7 +30,8 @@ bool ToStdout() {
 
 std::string Directory() {
   if (const char* path = std::getenv("ASCEND_PROCESS_LOG_PATH"); path != nullptr && *path != 0) return path;
-  if (const char* path = std::getenv("ASCEND_WORK_PATH"); path != nullptr && *path != 0) return std::string(path) + "/log";
+  if (const char* path = std::getenv("ASCEND_WORK_PATH"); path != nullptr && *path != 0)
+    return std::string(path) + "/log";
   if (const char* path = std::getenv("HOME"); path != nullptr && *path != 0) return std::string(path) + "/ascend/log";
   return {};
 }
@@ -50,7 +51,8 @@ class Sink {
     std::lock_guard lock(mutex_);
     if (!opened_ || fork_.Forked()) Open();
     const int fd = stdout_ ? STDOUT_FILENO : file_.get();
-    if (fd >= 0) [[maybe_unused]] const ssize_t written = ::write(fd, line.data(), line.size());
+    if (fd >= 0) [[maybe_unused]]
+      const ssize_t written = ::write(fd, line.data(), line.size());
   }
   void Close() {
     std::lock_guard lock(mutex_);
@@ -85,7 +87,8 @@ Sink& TheSink() {
 }
 
 int64_t NowNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 }  // namespace
@@ -108,8 +111,8 @@ void Write(Level level, std::string_view room, std::string_view text) {
   localtime_r(&now.tv_sec, &parts);
   char time[32];
   std::strftime(time, sizeof time, "%Y-%m-%d-%H:%M:%S", &parts);
-  std::string line = fmt::format("[{}] {}({},anynpu):{}.{:03} [{}] ", kNames[std::clamp<int>(level, 0, 4)], room, getpid(),
-                                 time, now.tv_nsec / 1'000'000, gettid());
+  std::string line = fmt::format("[{}] {}({},anynpu):{}.{:03} [{}] ", kNames[std::clamp<int>(level, 0, 4)], room,
+                                 getpid(), time, now.tv_nsec / 1'000'000, gettid());
   for (const char c : text) line += c == '\n' ? ' ' : c;
   line += '\n';
   TheSink().Write(line);

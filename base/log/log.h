@@ -28,7 +28,8 @@ void SetThreshold(Level level);
 void Write(Level level, std::string_view room, std::string_view text);
 // Where lines go, or would go: a path or "stdout".
 std::string Destination();
-// Reads the environment again and opens the sink anew with the next line; for tests and after a change of the environment.
+// Reads the environment again and opens the sink anew with the next line; for tests and after a change of the
+// environment.
 void Reload();
 
 // Lets one event through in each period and counts the others.
@@ -46,21 +47,21 @@ class Limiter {
 
 }  // namespace npu::log
 
-#define NPU_LOG(level, room, ...)                                                                    \
-  do {                                                                                               \
-    if (::npu::log::Enabled(::npu::log::level)) {                                                    \
-      ::npu::log::Write(::npu::log::level, room, ::fmt::format(__VA_ARGS__));                        \
-    }                                                                                                \
+#define NPU_LOG(level, room, ...)                                             \
+  do {                                                                        \
+    if (::npu::log::Enabled(::npu::log::level)) {                             \
+      ::npu::log::Write(::npu::log::level, room, ::fmt::format(__VA_ARGS__)); \
+    }                                                                         \
   } while (false)
 
-#define NPU_LOG_EVERY(level, period, room, ...)                                                      \
-  do {                                                                                               \
-    if (::npu::log::Enabled(::npu::log::level)) {                                                    \
-      static ::npu::log::Limiter npu_limiter_(period);                                               \
-      if (uint64_t npu_dropped_ = 0; npu_limiter_.Admit(&npu_dropped_)) {                            \
-        std::string npu_text_ = ::fmt::format(__VA_ARGS__);                                          \
-        if (npu_dropped_ > 0) npu_text_ += ::fmt::format(" (and {} more like it)", npu_dropped_);    \
-        ::npu::log::Write(::npu::log::level, room, npu_text_);                                       \
-      }                                                                                              \
-    }                                                                                                \
+#define NPU_LOG_EVERY(level, period, room, ...)                                                   \
+  do {                                                                                            \
+    if (::npu::log::Enabled(::npu::log::level)) {                                                 \
+      static ::npu::log::Limiter npu_limiter_(period);                                            \
+      if (uint64_t npu_dropped_ = 0; npu_limiter_.Admit(&npu_dropped_)) {                         \
+        std::string npu_text_ = ::fmt::format(__VA_ARGS__);                                       \
+        if (npu_dropped_ > 0) npu_text_ += ::fmt::format(" (and {} more like it)", npu_dropped_); \
+        ::npu::log::Write(::npu::log::level, room, npu_text_);                                    \
+      }                                                                                           \
+    }                                                                                             \
   } while (false)

@@ -18,11 +18,13 @@ Result<Fd> MakeMemfd(const char* label, uint64_t bytes) {
   // Beyond this limit ftruncate would not merely fail: the kernel would end the process with SIGXFSZ.
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur) {
-    return Error(Code::kBadAlloc, "Anonymous shared memory {} of {} MiB passes the limit of file sizes.", label, bytes >> 20)
+    return Error(Code::kBadAlloc, "Anonymous shared memory {} of {} MiB passes the limit of file sizes.", label,
+                 bytes >> 20)
         .Remedy("Lift it: ulimit -f unlimited.");
   }
   if (ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
-    return Error(Code::kBadAlloc, "Anonymous shared memory {} cannot have {} bytes: {}.", label, bytes, std::strerror(errno))
+    return Error(Code::kBadAlloc, "Anonymous shared memory {} cannot have {} bytes: {}.", label, bytes,
+                 std::strerror(errno))
         .Remedy("Check the limit of file sizes (ulimit -f).");
   }
   fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);

@@ -35,8 +35,8 @@ class Fd {
   int fd_ = -1;
 };
 
-// Anonymous shared memory of `bytes`, all holes; its size can no longer change, so that no holder of a mapping can be hit by
-// SIGBUS because another truncated it. `label` shows in /proc/<pid>/maps.
+// Anonymous shared memory of `bytes`, all holes; its size can no longer change, so that no holder of a mapping can be
+// hit by SIGBUS because another truncated it. `label` shows in /proc/<pid>/maps.
 Result<Fd> MakeMemfd(const char* label, uint64_t bytes);
 
 }  // namespace npu::os

@@ -1,5 +1,5 @@
-// Descriptors that a forked child must not keep: a child that lives on (a data loader's worker) would otherwise hold its
-// parent's memory and locks after the parent has gone.
+// Descriptors that a forked child must not keep: a child that lives on (a data loader's worker) would otherwise hold
+// its parent's memory and locks after the parent has gone.
 #pragma once
 
 namespace npu::os {

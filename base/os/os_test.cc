@@ -153,7 +153,8 @@ TEST(Socket, CarriesADescriptor) {
   EXPECT_STREQ(text, "hello");
   EXPECT_EQ(fcntl(received.get(), F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
   uint64_t larger;
-  EXPECT_FALSE(ReceiveWithFd(*socket, &larger, sizeof larger, nullptr, Deadline::In(20s)).ok()) << "the server has gone";
+  EXPECT_FALSE(ReceiveWithFd(*socket, &larger, sizeof larger, nullptr, Deadline::In(20s)).ok())
+      << "the server has gone";
   EXPECT_FALSE(ConnectAbstract("anynpu-nobody-listens-here", Deadline::In(1s)).ok());
 }
 

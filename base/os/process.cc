@@ -1,15 +1,18 @@
 #include "base/os/process.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 
 namespace npu::os {
 namespace {
@@ -105,7 +108,14 @@ uint64_t BootId() {
   return hash;
 }
 
-ForkGuard::ForkGuard() : page_(nullptr), pid_(getpid()) {
+namespace {
+std::atomic<uint32_t> forks{0};
+}
+
+ForkGuard::ForkGuard() : page_(nullptr) {
+  static std::once_flag once;
+  std::call_once(once, [] { pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); }); });
+  forks_ = forks.load(std::memory_order_relaxed);
   const size_t size = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   void* page = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) return;
@@ -118,12 +128,12 @@ ForkGuard::ForkGuard() : page_(nullptr), pid_(getpid()) {
 }
 
 bool ForkGuard::Forked() const {
-  if (page_ != nullptr) return *static_cast<volatile uint32_t*>(page_) == 0;
-  return getpid() != pid_;
+  if (forks.load(std::memory_order_relaxed) != forks_) return true;
+  return page_ != nullptr && *static_cast<volatile uint32_t*>(page_) == 0;
 }
 
 void ForkGuard::Reset() {
-  pid_ = getpid();
+  forks_ = forks.load(std::memory_order_relaxed);
   if (page_ != nullptr) *static_cast<volatile uint32_t*>(page_) = 1;
 }
 

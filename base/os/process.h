@@ -1,7 +1,7 @@
 // Who a process is, and whether it still lives.
 //
-// A pid alone can be reused and means different things in different pid namespaces, so a process is named by namespace, pid
-// and start time. A process that has died but was not yet waited for by its parent (a zombie) counts as dead.
+// A pid alone can be reused and means different things in different pid namespaces, so a process is named by namespace,
+// pid and start time. A process that has died but was not yet waited for by its parent (a zombie) counts as dead.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,8 @@ uint64_t BootId();
 //   static ForkGuard guard;               // made before the fork
 //   if (guard.Forked()) …                 // true in the child, and in its children
 //
-// The word lies in a page that the kernel wipes in a child, so raw clone() is noticed as well.
+// A handler counts forks, and a word lies in a page that the kernel wipes in a child, so raw clone() is noticed as
+// well.
 class ForkGuard {
  public:
   ForkGuard();
@@ -40,8 +41,8 @@ class ForkGuard {
   void Reset();
 
  private:
-  void* page_;       // null when the kernel cannot wipe pages; then the pid is compared
-  int32_t pid_;
+  void* page_;      // null when the kernel cannot wipe pages
+  uint32_t forks_;  // of this process and its ancestors, when the guard was made
 };
 
 }  // namespace npu::os

@@ -106,12 +106,14 @@ Status ReceiveWithFd(const Fd& socket, void* data, size_t bytes, Fd* fd, Deadlin
     message.msg_controllen = sizeof control;
     const ssize_t n = recvmsg(socket.get(), &message, MSG_CMSG_CLOEXEC);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
-      if (!Await(socket.get(), POLLIN, deadline)) return Error(Code::kIpcError, "The process at the other end of a Unix socket did not answer in time.");
+      if (!Await(socket.get(), POLLIN, deadline))
+        return Error(Code::kIpcError, "The process at the other end of a Unix socket did not answer in time.");
       continue;
     }
     if (n < 0) return Failed("Receiving from a Unix socket");
     for (cmsghdr* head = CMSG_FIRSTHDR(&message); head != nullptr; head = CMSG_NXTHDR(&message, head)) {
-      if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS || head->cmsg_len != CMSG_LEN(sizeof(int))) continue;
+      if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS || head->cmsg_len != CMSG_LEN(sizeof(int)))
+        continue;
       int received = -1;
       std::memcpy(&received, CMSG_DATA(head), sizeof received);
       if (fd != nullptr) {
@@ -121,7 +123,8 @@ Status ReceiveWithFd(const Fd& socket, void* data, size_t bytes, Fd* fd, Deadlin
       }
     }
     if (n != static_cast<ssize_t>(bytes)) {
-      return Error(Code::kIpcError, "The process at the other end of a Unix socket sent {} bytes instead of {}.", n, bytes);
+      return Error(Code::kIpcError, "The process at the other end of a Unix socket sent {} bytes instead of {}.", n,
+                   bytes);
     }
     return {};
   }

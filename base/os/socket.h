@@ -1,4 +1,5 @@
-// Unix sockets that carry a descriptor from one process to another. Names are abstract: nothing appears in a file system.
+// Unix sockets that carry a descriptor from one process to another. Names are abstract: nothing appears in a file
+// system.
 #pragma once
 
 #include <cstddef>

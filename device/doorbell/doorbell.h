@@ -6,8 +6,9 @@
 //   word.store(…, std::memory_order_release);          // the signaller: first the fact, then the bell
 //   Ring(*machine, slot);
 //
-// Each process has one bell, a futex word in the state file; whoever waits looks again at everything after it rang. Nobody
-// answers for a dead process, so a waiter sets a limit and asks Machine::IsAlive. Ringing costs a few ns when nobody sleeps.
+// Each process has one bell, a futex word in the state file; whoever waits looks again at everything after it rang.
+// Nobody answers for a dead process, so a waiter sets a limit and asks Machine::IsAlive. Ringing costs a few ns when
+// nobody sleeps.
 #pragma once
 
 #include <cstdint>

@@ -71,19 +71,21 @@ Status Arena::GrantOnCard(uint64_t bytes) {
   }
   const uint64_t limit = machine_.hbm_bytes() - machine_.system_bytes();
   device::CardUse& mine = machine_.Mine(card_);
-  // Each process first adds to its own figure and then sums all. Of two that take at once at least one sees the other, so
-  // together they never pass the limit; both may see too much and step back, hence the second and third try.
+  // Each process first adds to its own figure and then sums all. Of two that take at once at least one sees the other,
+  // so together they never pass the limit; both may see too much and step back, hence the second and third try.
   for (int attempt = 0; bytes <= limit && attempt < 3; ++attempt) {
     mine.used.fetch_add(bytes, std::memory_order_seq_cst);
     if (machine_.UsedOn(card_) <= limit) return {};
     mine.used.fetch_sub(bytes, std::memory_order_seq_cst);
     machine_.Repair(/*force=*/true);  // a killed process may still be counted
-    if (attempt > 0) std::this_thread::sleep_for(std::chrono::microseconds(50 * (1 + device::SlotIndex(machine_.slot()))));
+    if (attempt > 0)
+      std::this_thread::sleep_for(std::chrono::microseconds(50 * (1 + device::SlotIndex(machine_.slot()))));
   }
   const uint64_t own = mine.used.load(std::memory_order_relaxed);
-  return Error(Code::kOutOfDeviceMemory, "Card {} ({}) is full: {} were asked for and {} of {} are free. The system has {}, this process {}{}.",
-               card_, machine_.profile().soc, MiB(bytes), MiB(limit - std::min(limit, machine_.UsedOn(card_))), MiB(machine_.hbm_bytes()),
-               MiB(machine_.system_bytes()), MiB(own), WhoUses())
+  return Error(Code::kOutOfDeviceMemory,
+               "Card {} ({}) is full: {} were asked for and {} of {} are free. The system has {}, this process {}{}.",
+               card_, machine_.profile().soc, MiB(bytes), MiB(limit - std::min(limit, machine_.UsedOn(card_))),
+               MiB(machine_.hbm_bytes()), MiB(machine_.system_bytes()), MiB(own), WhoUses())
       .Remedy("Free memory, use smaller batches, or give the cards more with --hbm.");
 }
 
@@ -116,15 +118,21 @@ Status Arena::GrantOnHost(uint64_t bytes) {
   const uint64_t promised = use.pending - std::min(use.pending, bytes);
   if (machine_.host_limit() != 0 && use.granted + use.pooled > machine_.host_limit()) {
     return Error(Code::kOutOfHostMemory,
-                 "The host cannot back {} for card {}: all cards of machine {} may take {} of host memory (ANYNPU_HOST_MEMORY) and hold {}.",
+                 "The host cannot back {} for card {}: all cards of machine {} may take {} of host memory "
+                 "(ANYNPU_HOST_MEMORY) and hold {}.",
                  MiB(bytes), card_, machine_.name(), MiB(machine_.host_limit()), MiB(use.granted + use.pooled - bytes))
-        .Remedy("Free memory, raise ANYNPU_HOST_MEMORY, or make the cards smaller with --hbm so that programs plan for it.");
+        .Remedy(
+            "Free memory, raise ANYNPU_HOST_MEMORY, or make the cards smaller with --hbm so that programs plan for "
+            "it.");
   }
   return Error(Code::kOutOfHostMemory,
-               "The host cannot back {} for card {}: {} of its {} are available ({}), of which {} are promised and {} kept free. "
+               "The host cannot back {} for card {}: {} of its {} are available ({}), of which {} are promised and {} "
+               "kept free. "
                "The card itself has room.",
-               MiB(bytes), card_, MiB(host.available), MiB(host.total), host.limited_by, MiB(promised), MiB(HostMargin(host)))
-      .Remedy("Free host memory, use fewer processes, or make the cards smaller with --hbm so that programs plan for it.");
+               MiB(bytes), card_, MiB(host.available), MiB(host.total), host.limited_by, MiB(promised),
+               MiB(HostMargin(host)))
+      .Remedy(
+          "Free host memory, use fewer processes, or make the cards smaller with --hbm so that programs plan for it.");
 }
 
 void Arena::Ungrant(uint64_t bytes) { machine_.Mine(card_).used.fetch_sub(bytes, std::memory_order_seq_cst); }
@@ -171,7 +179,8 @@ Result<uint64_t> Arena::Take(uint64_t bytes, bool physical) {
   }
   if (!range) {
     Ungrant(size);
-    return Error(Code::kOutOfDeviceMemory, "Card {} has {} free, but not in one piece of {}.", card_, MiB(ranges_->free_bytes()), MiB(size))
+    return Error(Code::kOutOfDeviceMemory, "Card {} has {} free, but not in one piece of {}.", card_,
+                 MiB(ranges_->free_bytes()), MiB(size))
         .Remedy("Free neighbouring blocks, or use expandable_segments.");
   }
   if (size <= kEagerBytes) {
@@ -184,7 +193,8 @@ Result<uint64_t> Arena::Take(uint64_t bytes, bool physical) {
       ranges_->Give(*range, /*resident=*/false);
       Ungrant(size);
       PublishPending();
-      return Error(Code::kOutOfHostMemory, "The host gave no pages for {} of card {}, though it seemed to have them.", MiB(size), card_)
+      return Error(Code::kOutOfHostMemory, "The host gave no pages for {} of card {}, though it seemed to have them.",
+                   MiB(size), card_)
           .Remedy("Free host memory, or make the cards smaller with --hbm.");
     }
   }
@@ -260,9 +270,11 @@ uint64_t Arena::Punch(const std::vector<Range>& ranges) {
   static const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   uint64_t bytes = 0;
   for (const Range& range : ranges) {
-    const uint64_t begin = (range.offset + page - 1) & ~(page - 1), end = range.end() & ~(page - 1);  // whole pages only
+    const uint64_t begin = (range.offset + page - 1) & ~(page - 1),
+                   end = range.end() & ~(page - 1);  // whole pages only
     if (begin >= end) continue;
-    if (fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin), static_cast<off_t>(end - begin)) == 0) {
+    if (fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin),
+                  static_cast<off_t>(end - begin)) == 0) {
       bytes += end - begin;
       populated_->Forget(begin, end - begin);
     }

@@ -1,8 +1,9 @@
 // The memory that this process owns on one card.
 //
-// One sparse memfd, mapped whole once; a block is an offset in it. Freed blocks keep their pages and are handed out again;
-// the pages go back to the host when it runs short or the pool grows beyond an eighth of the host. What is granted is counted
-// in the machine's state file, in fields that only this process writes, so a killed process leaves nothing to mend.
+// One sparse memfd, mapped whole once; a block is an offset in it. Freed blocks keep their pages and are handed out
+// again; the pages go back to the host when it runs short or the pool grows beyond an eighth of the host. What is
+// granted is counted in the machine's state file, in fields that only this process writes, so a killed process leaves
+// nothing to mend.
 #pragma once
 
 #include <array>
@@ -23,15 +24,15 @@
 
 namespace npu::hbm {
 
-inline constexpr uint64_t kBigBlock = uint64_t{2} << 20;      // from here on aligned to as much, and the unit of mapping
+inline constexpr uint64_t kBigBlock = uint64_t{2} << 20;  // from here on aligned to as much, and the unit of mapping
 inline constexpr uint64_t kEagerBytes = uint64_t{256} << 20;  // up to here pages are made at once
 inline constexpr uint64_t kSmallAlign = 512;
 
 struct BlockInfo {
-  uint64_t bytes = 0;          // granted: rounded up
+  uint64_t bytes = 0;  // granted: rounded up
   uint64_t asked = 0;
-  bool physical = false;       // a handle of the virtual-memory API: has no client address of its own
-  uint32_t export_index = 0;   // index + 1 of its entry in the state file, when it is exported
+  bool physical = false;      // a handle of the virtual-memory API: has no client address of its own
+  uint32_t export_index = 0;  // index + 1 of its entry in the state file, when it is exported
 };
 
 class Arena {
@@ -41,8 +42,8 @@ class Arena {
 
   // Granted, backed and, up to kEagerBytes, populated.
   Result<uint64_t> Take(uint64_t bytes, bool physical);
-  // Takes the block that starts at `offset` out of use. `after` runs under the lock with its info and says whether the range
-  // may be reused now; if not, Reclaim asks again later.
+  // Takes the block that starts at `offset` out of use. `after` runs under the lock with its info and says whether the
+  // range may be reused now; if not, Reclaim asks again later.
   enum class Fate { kReuse, kLinger };
   void Drop(uint64_t offset, Fate fate);
   bool Lingers() const { return lingering_count_.load(std::memory_order_relaxed) != 0; }
@@ -72,7 +73,7 @@ class Arena {
   Status GrantOnCard(uint64_t bytes);
   Status GrantOnHost(uint64_t bytes);
   void Ungrant(uint64_t bytes);
-  void PublishPending();                       // lock held
+  void PublishPending();                             // lock held
   uint64_t Punch(const std::vector<Range>& ranges);  // lock held
   uint64_t TrimLocked();
   std::string WhoUses() const;

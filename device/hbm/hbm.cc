@@ -14,12 +14,14 @@ uintptr_t Number(const void* p) { return reinterpret_cast<uintptr_t>(p); }
 void* Pointer(uintptr_t number) { return reinterpret_cast<void*>(number); }
 
 Status NotDeviceMemory(const void* client, std::string_view function, std::string_view param) {
-  return Error(Code::kInvalidMemoryType, "{}: {} ({}) is host memory, but device memory belongs here.", function, param, client)
+  return Error(Code::kInvalidMemoryType, "{}: {} ({}) is host memory, but device memory belongs here.", function, param,
+               client)
       .Remedy("Pass an address from aclrtMalloc, or copy the data to the device first.");
 }
 
 Status OfTheParent(const void* client, std::string_view function, std::string_view param) {
-  return Error(Code::kOutOfRange, "{}: {} ({}) is device memory of the parent process, which a forked child does not have.", function,
+  return Error(Code::kOutOfRange,
+               "{}: {} ({}) is device memory of the parent process, which a forked child does not have.", function,
                param, client)
       .Remedy("Start worker processes with spawn or forkserver, or allocate in the child.");
 }
@@ -38,12 +40,14 @@ uint64_t OffsetIn(const Region& region, const void* client) { return Number(clie
 }  // namespace
 
 Result<void*> Allocate(int card, size_t bytes) {
-  if (bytes == 0) return Error(Code::kInvalidParam, "Memory of size 0 was asked for on card {}.", card).Remedy("Ask for at least one byte.");
+  if (bytes == 0)
+    return Error(Code::kInvalidParam, "Memory of size 0 was asked for on card {}.", card)
+        .Remedy("Ask for at least one byte.");
   NPU_ASSIGN(World * world, TheWorld());
   NPU_ASSIGN(Arena * arena, world->ArenaOf(card));
   if (bytes > arena->bytes()) {
-    return Error(Code::kOutOfDeviceMemory, "{} MiB were asked for on card {}, which has {} MiB in all.", bytes >> 20, card,
-                 world->machine().hbm_bytes() >> 20)
+    return Error(Code::kOutOfDeviceMemory, "{} MiB were asked for on card {}, which has {} MiB in all.", bytes >> 20,
+                 card, world->machine().hbm_bytes() >> 20)
         .Remedy("Use smaller batches, or give the cards more memory with --hbm.");
   }
   NPU_ASSIGN(const uint64_t offset, arena->Take(bytes, /*physical=*/false));
@@ -52,7 +56,8 @@ Result<void*> Allocate(int card, size_t bytes) {
 
 Status Free(void* client) {
   constexpr std::string_view kFunction = "aclrtFree", kParam = "devPtr";
-  if (client == nullptr) return Error(Code::kInvalidParam, "aclrtFree: devPtr is null.").Remedy("Pass what aclrtMalloc returned.");
+  if (client == nullptr)
+    return Error(Code::kInvalidParam, "aclrtFree: devPtr is null.").Remedy("Pass what aclrtMalloc returned.");
   Region* region = FindRegion(client);
   if (region == nullptr) {
     return Error(Code::kOutOfRange, "aclrtFree: devPtr ({}) is host memory or no memory at all.", client)
@@ -72,14 +77,16 @@ Status Free(void* client) {
   const auto block = arena->Holding(offset);
   if (!block || block->second.physical) {
     if (!block && arena->WasFreed(offset)) {
-      return Error(Code::kOutOfRange, "aclrtFree: devPtr ({}) was freed already.", client).Remedy("Free each allocation once.");
+      return Error(Code::kOutOfRange, "aclrtFree: devPtr ({}) was freed already.", client)
+          .Remedy("Free each allocation once.");
     }
-    return Error(Code::kOutOfRange, "aclrtFree: devPtr ({}) is in the range of card {} but was never allocated.", client, region->card)
+    return Error(Code::kOutOfRange, "aclrtFree: devPtr ({}) is in the range of card {} but was never allocated.",
+                 client, region->card)
         .Remedy("Pass what aclrtMalloc returned.");
   }
   if (block->first != offset) {
-    return Error(Code::kOutOfRange, "aclrtFree: devPtr ({}) is {} bytes inside an allocation of {} bytes.", client, offset - block->first,
-                 block->second.asked)
+    return Error(Code::kOutOfRange, "aclrtFree: devPtr ({}) is {} bytes inside an allocation of {} bytes.", client,
+                 offset - block->first, block->second.asked)
         .Remedy("Pass the start of the allocation, {}.", Pointer(region->client + block->first));
   }
   arena->Drop(offset, RevokeExport(*arena, block->second));
@@ -101,7 +108,8 @@ Status Check(const void* client, size_t bytes, std::string_view function, std::s
   if (region->inherited.load(std::memory_order_relaxed)) return OfTheParent(client, function, param);
   const uintptr_t begin = Number(client), end = begin + bytes;
   const auto leaves = [&](uintptr_t first, uint64_t has) {
-    return Error(Code::kOutOfRange, "{}: {} ({}) and {} bytes from there leave the allocation, which has {} bytes from {} on.", function,
+    return Error(Code::kOutOfRange,
+                 "{}: {} ({}) and {} bytes from there leave the allocation, which has {} bytes from {} on.", function,
                  param, client, bytes, has, Pointer(first))
         .Remedy("Pass a size of at most {} bytes.", first + has - begin);
   };
@@ -117,8 +125,8 @@ Status Check(const void* client, size_t bytes, std::string_view function, std::s
         return Error(Code::kOutOfRange, "{}: {} ({}) is device memory that was freed.", function, param, client)
             .Remedy("Keep the allocation until all work that uses it is done.");
       }
-      return Error(Code::kOutOfRange, "{}: {} ({}) is in the range of card {} but was never allocated.", function, param, client,
-                   region->card)
+      return Error(Code::kOutOfRange, "{}: {} ({}) is in the range of card {} but was never allocated.", function,
+                   param, client, region->card)
           .Remedy("Pass an address from aclrtMalloc.");
     }
     const uintptr_t first = region->client + block->first;
@@ -129,7 +137,8 @@ Status Check(const void* client, size_t bytes, std::string_view function, std::s
   if (region->kind == RegionKind::kReserved) return CheckMapped(*region, client, bytes, function, param);
   const auto block = Find(client);
   if (!block) {
-    return Error(Code::kOutOfRange, "{}: {} ({}) is memory of another process that is not imported here.", function, param, client)
+    return Error(Code::kOutOfRange, "{}: {} ({}) is memory of another process that is not imported here.", function,
+                 param, client)
         .Remedy("Import it with aclrtIpcMemImportByKey, and use it until aclrtIpcMemClose.");
   }
   if (end < begin || end > Number(block->client) + block->bytes) return leaves(Number(block->client), block->bytes);
@@ -145,9 +154,11 @@ std::optional<Block> Find(const void* client) {
       Arena* arena = static_cast<Arena*>(region->owner);
       const auto block = arena->Holding(at);
       if (!block || block->second.physical) return std::nullopt;
-      return Block{region->card, arena->machine().slot(), block->first, block->second.asked, Pointer(region->client + block->first)};
+      return Block{region->card, arena->machine().slot(), block->first, block->second.asked,
+                   Pointer(region->client + block->first)};
     }
-    case RegionKind::kReserved: return FindMapped(*region, client);
+    case RegionKind::kReserved:
+      return FindMapped(*region, client);
     case RegionKind::kPeer: {
       World* world = WorldIfMade();
       if (world == nullptr) return std::nullopt;
@@ -157,7 +168,8 @@ std::optional<Block> Find(const void* client) {
       if (import == world->imports.begin()) return std::nullopt;
       --import;
       if (import->first.first != region || at - import->first.second >= import->second.bytes) return std::nullopt;
-      return Block{region->card, peer->slot, import->first.second, import->second.bytes, Pointer(region->client + import->first.second)};
+      return Block{region->card, peer->slot, import->first.second, import->second.bytes,
+                   Pointer(region->client + import->first.second)};
     }
   }
   return std::nullopt;
@@ -187,7 +199,8 @@ std::vector<Piece> PiecesOf(const void* client, size_t bytes) {
 Result<Usage> UsageOf(int card) {
   NPU_ASSIGN(device::Machine * machine, device::Join());
   if (card < 0 || card >= machine->cards()) {
-    return Error(Code::kInvalidDevice, "There is no card {}: machine {} has {}.", card, machine->name(), machine->cards())
+    return Error(Code::kInvalidDevice, "There is no card {}: machine {} has {}.", card, machine->name(),
+                 machine->cards())
         .Remedy("Use 0 to {}, or start with more cards (-n).", machine->cards() - 1);
   }
   machine->Repair();
@@ -202,7 +215,8 @@ Result<Usage> UsageOf(int card) {
 Result<void*> MapPeer(uint32_t slot, int card) {
   NPU_ASSIGN(World * world, TheWorld());
   if (card < 0 || card >= world->machine().cards()) {
-    return Error(Code::kInvalidDevice, "There is no card {}: machine {} has {}.", card, world->machine().name(), world->machine().cards());
+    return Error(Code::kInvalidDevice, "There is no card {}: machine {} has {}.", card, world->machine().name(),
+                 world->machine().cards());
   }
   if (slot == world->machine().slot()) {
     NPU_ASSIGN(Arena * arena, world->ArenaOf(card));
@@ -215,16 +229,22 @@ Result<void*> MapPeer(uint32_t slot, int card) {
 void Populate(void* local, size_t bytes) {
   if (bytes == 0) return;
   const Region* region = FindRegion(local);
-  if (region == nullptr || region->local != region->client) {  // clients are inaccessible: the kernel is asked each time
+  if (region == nullptr ||
+      region->local != region->client) {  // clients are inaccessible: the kernel is asked each time
     PopulatePages(local, bytes);
     return;
   }
   const uint64_t offset = OffsetIn(*region, local);
   if (bytes > region->bytes - offset) return;
   switch (region->kind) {
-    case RegionKind::kArena: static_cast<Arena*>(region->owner)->PopulateRange(offset, bytes); break;
-    case RegionKind::kPeer: static_cast<Peer*>(region->owner)->populated->Populate(*region, offset, bytes); break;
-    case RegionKind::kReserved: break;  // was done when it was mapped
+    case RegionKind::kArena:
+      static_cast<Arena*>(region->owner)->PopulateRange(offset, bytes);
+      break;
+    case RegionKind::kPeer:
+      static_cast<Peer*>(region->owner)->populated->Populate(*region, offset, bytes);
+      break;
+    case RegionKind::kReserved:
+      break;  // was done when it was mapped
   }
 }
 

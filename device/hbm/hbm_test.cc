@@ -1,7 +1,7 @@
 #include "device/hbm/hbm.h"
 
-#include <gtest/gtest.h>
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -80,7 +80,8 @@ TEST_F(HbmTest, FreedMemoryIsHandedOutAgainWithItsPages) {
     auto again = Allocate(0, 20 * kMiB);
     ASSERT_TRUE(again.ok());
     EXPECT_EQ(*first, *again);
-    EXPECT_EQ(static_cast<unsigned char*>(Local(*again))[5000], 0x5A) << "contents are undefined; here they show the reuse";
+    EXPECT_EQ(static_cast<unsigned char*>(Local(*again))[5000], 0x5A)
+        << "contents are undefined; here they show the reuse";
     ASSERT_TRUE(Free(*again).ok());
     EXPECT_EQ(Trim(), 20 * kMiB);
     auto fresh = Allocate(0, 20 * kMiB);
@@ -111,7 +112,8 @@ TEST_F(HbmTest, WrongAddressesHaveDistinctTexts) {
     EXPECT_NE(text(Free(at + 64 * kMiB)).find("never allocated"), std::string::npos);
     EXPECT_TRUE(Free(at).ok());
     EXPECT_NE(text(Free(at)).find("freed already"), std::string::npos);
-    EXPECT_NE(text(Check(at, 1, "f", "x")).find("was freed"), std::string::npos) << "also right after a good check by this thread";
+    EXPECT_NE(text(Check(at, 1, "f", "x")).find("was freed"), std::string::npos)
+        << "also right after a good check by this thread";
     EXPECT_EQ(Local(&host), nullptr);
     EXPECT_EQ(Local(nullptr), nullptr);
     EXPECT_EQ(Local(reinterpret_cast<void*>(~uintptr_t{0})), nullptr);

@@ -17,8 +17,8 @@ HostMemory ReadHostMemory();
 // The same from a copy of these trees, for tests. `root` is put before every path.
 HostMemory ReadHostMemoryUnder(const std::string& root);
 
-// Gives pages to a mapping of shared memory, in pieces, with two threads from 4 MiB on. Contents are kept. False when the
-// kernel refused (no memory); pages that are there already cost little.
+// Gives pages to a mapping of shared memory, in pieces, with two threads from 4 MiB on. Contents are kept. False when
+// the kernel refused (no memory); pages that are there already cost little.
 bool PopulatePages(void* begin, size_t bytes);
 
 }  // namespace npu::hbm

@@ -1,5 +1,6 @@
 // How an arena gets from its owner to a peer: through the owner's entry in the proc file system when both share a pid
-// namespace, otherwise as a descriptor over a Unix socket that a small thread of the owner serves. Neither needs ptrace or root.
+// namespace, otherwise as a descriptor over a Unix socket that a small thread of the owner serves. Neither needs ptrace
+// or root.
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -33,7 +34,8 @@ std::string SocketName(const device::Machine& machine, uint32_t slot) {
   return fmt::format("anynpu-{:x}-{:x}", machine.nonce(), slot);
 }
 
-// The descriptor may be one that a peer forged or that was reused: only our sort of memory of a possible size is mapped.
+// The descriptor may be one that a peer forged or that was reused: only our sort of memory of a possible size is
+// mapped.
 Status CheckArena(const device::Machine& machine, const os::Fd& fd, uint64_t inode, uint64_t* bytes) {
   struct stat s {};
   const int seals = fcntl(fd.get(), F_GET_SEALS);
@@ -42,7 +44,8 @@ Status CheckArena(const device::Machine& machine, const os::Fd& fd, uint64_t ino
     return Error(Code::kIpcError, "What a process of machine {} offers is not its device memory.", machine.name());
   }
   const uint64_t size = static_cast<uint64_t>(s.st_size);
-  if (size == 0 || size > machine.hbm_bytes() * 2 + kBigBlock) return Error(Code::kIpcError, "A peer's device memory has {} bytes.", size);
+  if (size == 0 || size > machine.hbm_bytes() * 2 + kBigBlock)
+    return Error(Code::kIpcError, "A peer's device memory has {} bytes.", size);
   *bytes = size;
   return {};
 }
@@ -73,10 +76,10 @@ void Serve(World* world, os::Fd listener) {
   }
 }
 
-Result<Reply> Ask(const device::Machine& machine, uint32_t slot, Wish wish, int card, os::Fd* fd) {
-  const Deadline deadline = Deadline::In(3s);
+Result<Reply> Ask(const device::Machine& machine, uint32_t slot, Wish wish, int card, os::Fd* fd, Deadline deadline) {
   NPU_ASSIGN(os::Fd socket, os::ConnectAbstract(SocketName(machine, slot), deadline));
-  if (!os::PeerIsSameUser(socket)) return Error(Code::kIpcError, "Another user answers for a process of machine {}.", machine.name());
+  if (!os::PeerIsSameUser(socket))
+    return Error(Code::kIpcError, "Another user answers for a process of machine {}.", machine.name());
   const Request request{machine.nonce(), wish, card};
   NPU_TRY(os::SendWithFd(socket, &request, sizeof request, -1, deadline));
   Reply reply{};
@@ -106,20 +109,22 @@ void StartServing(World& world) {
 Result<os::Fd> FetchArena(const device::Machine& machine, uint32_t slot, int card, uint64_t* bytes) {
   const device::Slot* entry = machine.SlotOf(slot);
   if (entry == nullptr || !machine.IsAlive(slot)) {
-    return Error(Code::kRemoteError, "The process that owns the memory of card {} has ended.", card).Remedy("Start all processes anew.");
+    return Error(Code::kRemoteError, "The process that owns the memory of card {} has ended.", card)
+        .Remedy("Start all processes anew.");
   }
   const int32_t pid = entry->pid.load(std::memory_order_relaxed);
   const uint64_t inode = entry->cards[card].arena_inode.load(std::memory_order_acquire);
   const int32_t number = entry->cards[card].arena_fd.load(std::memory_order_relaxed);
   if (inode == 0 || number < 0) {
-    return Error(Code::kRemoteError, "Process {} has no memory on card {}.", pid, card).Remedy("Let it allocate there first.");
+    return Error(Code::kRemoteError, "Process {} has no memory on card {}.", pid, card)
+        .Remedy("Let it allocate there first.");
   }
   if (entry->pid_namespace.load(std::memory_order_relaxed) == os::Self().pid_namespace) {
     os::Fd fd(open(fmt::format("/proc/{}/fd/{}", pid, number).c_str(), O_RDWR | O_CLOEXEC));
     if (fd && CheckArena(machine, fd, inode, bytes).ok()) return fd;
   }
   os::Fd fd;
-  auto reply = Ask(machine, slot, Wish::kArena, card, &fd);
+  auto reply = Ask(machine, slot, Wish::kArena, card, &fd, Deadline::In(3s));
   if (!reply.ok() || !fd) {
     return Error(Code::kIpcError, "Process {} gave no access to its memory on card {}: {}", pid, card,
                  reply.ok() ? "it has none." : reply.status().text())
@@ -130,13 +135,18 @@ Result<os::Fd> FetchArena(const device::Machine& machine, uint32_t slot, int car
 }
 
 void AskOthersToTrim(const device::Machine& machine) {
+  const Deadline deadline = Deadline::In(2s);  // for all of them: one may be stopped
   for (uint32_t i = 0; i < device::SlotHigh(machine.shared()); ++i) {
     const device::Slot& slot = machine.shared().slots[i];
-    if (slot.state.load(std::memory_order_relaxed) != device::kSlotLive || i == device::SlotIndex(machine.slot())) continue;
+    if (slot.state.load(std::memory_order_relaxed) != device::kSlotLive || i == device::SlotIndex(machine.slot()))
+      continue;
     uint64_t pooled = 0;
-    for (int card = 0; card < machine.cards(); ++card) pooled += slot.cards[card].pooled.load(std::memory_order_relaxed) >> 20;
+    for (int card = 0; card < machine.cards(); ++card)
+      pooled += slot.cards[card].pooled.load(std::memory_order_relaxed) >> 20;
     if (pooled == 0) continue;
-    (void)Ask(machine, device::SlotWord(i, slot.generation.load(std::memory_order_relaxed)), Wish::kTrim, 0, nullptr).ok();
+    (void)Ask(machine, device::SlotWord(i, slot.generation.load(std::memory_order_relaxed)), Wish::kTrim, 0, nullptr,
+              deadline)
+        .ok();
   }
 }
 

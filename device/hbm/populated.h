@@ -1,7 +1,7 @@
 // Which parts of a mapping have their pages, so that a second wish costs a few loads.
 //
-// A bit for each 64 KiB. A bit may be set though the owner has taken the pages away meanwhile: then the next access is a
-// page fault, slower and still right.
+// A bit for each 64 KiB. A bit may be set though the owner has taken the pages away meanwhile: then the next access is
+// a page fault, slower and still right.
 #pragma once
 
 #include <atomic>

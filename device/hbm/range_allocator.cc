@@ -47,7 +47,8 @@ std::optional<Range> RangeAllocator::Parts::Take(uint64_t size, uint64_t align) 
 
 std::vector<Range> RangeAllocator::TakeAllResident() {
   std::vector<Range> all;
-  for (auto at = resident_.by_size.rbegin(); at != resident_.by_size.rend(); ++at) all.push_back({at->second, at->first});
+  for (auto at = resident_.by_size.rbegin(); at != resident_.by_size.rend(); ++at)
+    all.push_back({at->second, at->first});
   resident_ = {};
   return all;
 }

@@ -40,8 +40,8 @@ class RangeAllocator {
 
  private:
   struct Parts {
-    std::map<uint64_t, uint64_t> by_offset;            // offset → bytes
-    std::set<std::pair<uint64_t, uint64_t>> by_size;   // bytes, offset
+    std::map<uint64_t, uint64_t> by_offset;           // offset → bytes
+    std::set<std::pair<uint64_t, uint64_t>> by_size;  // bytes, offset
     uint64_t bytes = 0;
 
     void Insert(Range range);

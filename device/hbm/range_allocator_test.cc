@@ -10,7 +10,8 @@ namespace {
 
 TEST(RangeAllocator, TakesTheSmallestPartThatFits) {
   RangeAllocator ranges(1000 << 10);
-  const Range a = *ranges.TakeFresh(100 << 10, 512), b = *ranges.TakeFresh(10 << 10, 512), c = *ranges.TakeFresh(50 << 10, 512);
+  const Range a = *ranges.TakeFresh(100 << 10, 512), b = *ranges.TakeFresh(10 << 10, 512),
+              c = *ranges.TakeFresh(50 << 10, 512);
   ASSERT_TRUE(ranges.TakeFresh(10 << 10, 512));
   ranges.Give(a, false);
   ranges.Give(c, false);
@@ -21,7 +22,8 @@ TEST(RangeAllocator, TakesTheSmallestPartThatFits) {
 
 TEST(RangeAllocator, KeepsResidentPartsApartAndJoinsNeighbours) {
   RangeAllocator ranges(64 << 10);
-  const Range a = *ranges.TakeFresh(16 << 10, 512), b = *ranges.TakeFresh(16 << 10, 512), c = *ranges.TakeFresh(16 << 10, 512);
+  const Range a = *ranges.TakeFresh(16 << 10, 512), b = *ranges.TakeFresh(16 << 10, 512),
+              c = *ranges.TakeFresh(16 << 10, 512);
   ranges.Give(a, true);
   ranges.Give(c, true);
   EXPECT_FALSE(ranges.TakeResident(32 << 10, 512));

@@ -54,19 +54,19 @@ uintptr_t TakeAddresses(uint64_t span) {
 
 bool MapShared(uintptr_t at, uint64_t bytes, int fd, uint64_t offset) {
   void* const address = reinterpret_cast<void*>(at);
-  if (mmap(address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, static_cast<off_t>(offset)) ==
-      MAP_FAILED) {
+  if (mmap(address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd,
+           static_cast<off_t>(offset)) == MAP_FAILED) {
     return false;
   }
   madvise(address, bytes, MADV_DONTFORK);
-  madvise(address, bytes, MADV_DONTDUMP);   // a core file of 64 GiB helps nobody
-  madvise(address, bytes, MADV_HUGEPAGE);   // used where the host allows huge pages for shared memory
+  madvise(address, bytes, MADV_DONTDUMP);  // a core file of 64 GiB helps nobody
+  madvise(address, bytes, MADV_HUGEPAGE);  // used where the host allows huge pages for shared memory
   return true;
 }
 
 Status NoAddresses(uint64_t bytes) {
-  return Error(Code::kOutOfHostMemory, "The process cannot have {} MiB of addresses for device memory: {}.", bytes >> 20,
-               std::strerror(errno))
+  return Error(Code::kOutOfHostMemory, "The process cannot have {} MiB of addresses for device memory: {}.",
+               bytes >> 20, std::strerror(errno))
       .Remedy("Lift the limit of the address space (ulimit -v unlimited) or give the cards less memory with --hbm.");
 }
 
@@ -134,7 +134,8 @@ void RemoveRegion(Region* region) {
     if (all[i].compare_exchange_strong(mine, nullptr, std::memory_order_acq_rel)) break;
   }
   munmap(reinterpret_cast<void*>(region->client), region->span);
-  if (region->local != region->client && region->local != 0) munmap(reinterpret_cast<void*>(region->local), region->span);
+  if (region->local != region->client && region->local != 0)
+    munmap(reinterpret_cast<void*>(region->local), region->span);
 }
 
 Region* FindRegion(const void* address) {
@@ -147,7 +148,8 @@ Region* FindRegion(const void* address) {
 
 Status MapInto(Region* region, uint64_t at, uint64_t bytes, int fd, uint64_t offset) {
   if (!MapShared(region->local + at, bytes, fd, offset)) {
-    return Error(Code::kOutOfHostMemory, "{} MiB of device memory cannot be mapped: {}.", bytes >> 20, std::strerror(errno))
+    return Error(Code::kOutOfHostMemory, "{} MiB of device memory cannot be mapped: {}.", bytes >> 20,
+                 std::strerror(errno))
         .Remedy("Raise the number of mappings a process may have (sysctl vm.max_map_count).");
   }
   return {};

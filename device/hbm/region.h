@@ -1,12 +1,12 @@
 // Ranges of client addresses and the memory behind them.
 //
-// A region starts and ends at a multiple of 1 GiB, so one table lookup by address / 1 GiB finds it: Local() takes a few ns and
-// no lock. `client` is what programs hold, `local` is where kernels read and write. They are the same number, unless clients
-// are to be inaccessible (SetInaccessibleClients): then the client's range has no access rights, and a program that touches
-// device memory from the host faults there as it would on the real card.
+// A region starts and ends at a multiple of 1 GiB, so one table lookup by address / 1 GiB finds it: Local() takes a few
+// ns and no lock. `client` is what programs hold, `local` is where kernels read and write. They are the same number,
+// unless clients are to be inaccessible (SetInaccessibleClients): then the client's range has no access rights, and a
+// program that touches device memory from the host faults there as it would on the real card.
 //
-// A forked child has none of this memory: in it every region of the parent is `inherited`, its addresses stay taken and cannot
-// come back as something else.
+// A forked child has none of this memory: in it every region of the parent is `inherited`, its addresses stay taken and
+// cannot come back as something else.
 #pragma once
 
 #include <atomic>
@@ -20,8 +20,8 @@ enum class RegionKind : uint8_t { kArena, kReserved, kPeer };
 
 struct Region {
   uintptr_t client = 0, local = 0;
-  uint64_t bytes = 0;     // what was asked for
-  uint64_t span = 0;      // what is taken of the address space
+  uint64_t bytes = 0;  // what was asked for
+  uint64_t span = 0;   // what is taken of the address space
   RegionKind kind = RegionKind::kArena;
   int card = -1;
   void* owner = nullptr;  // Arena, Reservation or Peer
@@ -30,8 +30,8 @@ struct Region {
   void* ToLocal(uintptr_t address) const { return reinterpret_cast<void*>(local + (address - client)); }
 };
 
-// Takes addresses. fd: shared memory to map there (whole, sparse), or -1 for addresses alone. Null owner until it is set by
-// Publish, which makes the region findable.
+// Takes addresses. fd: shared memory to map there (whole, sparse), or -1 for addresses alone. Null owner until it is
+// set by Publish, which makes the region findable.
 Result<Region*> MakeRegion(RegionKind kind, int card, uint64_t bytes, int fd);
 void Publish(Region* region, void* owner);
 // Nothing may use it any more. The Region itself stays readable for lookups that came late.

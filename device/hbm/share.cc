@@ -23,8 +23,8 @@ struct Name {
 device::Export& EntryOf(const device::Machine& machine, uint32_t index) { return machine.shared().exports[index]; }
 
 std::string KeyOf(const device::Machine& machine, const Name& name) {
-  return fmt::format("anpu1{:08x}{:08x}{:02x}{:010x}{:010x}{:04x}{:08x}", static_cast<uint32_t>(machine.nonce()), name.slot, name.card,
-                     name.offset, name.bytes, name.index, name.generation);
+  return fmt::format("anpu1{:08x}{:08x}{:02x}{:010x}{:010x}{:04x}{:08x}", static_cast<uint32_t>(machine.nonce()),
+                     name.slot, name.card, name.offset, name.bytes, name.index, name.generation);
 }
 
 Status UnknownKey(std::string_view what) {
@@ -38,15 +38,19 @@ Result<Name> ParseKey(const device::Machine& machine, std::string_view key) {
   unsigned nonce = 0, slot = 0, card = 0, index = 0, generation = 0;
   unsigned long long offset = 0, bytes = 0;
   const std::string text(key.substr(0, kKeyBytes));
-  if (std::sscanf(text.c_str(), "anpu1%8x%8x%2x%10llx%10llx%4x%8x", &nonce, &slot, &card, &offset, &bytes, &index, &generation) != 7) {
+  if (std::sscanf(text.c_str(), "anpu1%8x%8x%2x%10llx%10llx%4x%8x", &nonce, &slot, &card, &offset, &bytes, &index,
+                  &generation) != 7) {
     return UnknownKey("key");
   }
   name = {slot, static_cast<int>(card), offset, bytes, index, generation};
-  if (KeyOf(machine, name) != text || index >= device::kMaxExports || static_cast<int>(card) >= machine.cards()) return UnknownKey("key");
+  if (KeyOf(machine, name) != text || index >= device::kMaxExports || static_cast<int>(card) >= machine.cards())
+    return UnknownKey("key");
   return name;
 }
 
-uint64_t TokenOf(const Name& name) { return static_cast<uint64_t>(name.generation) << 32 | 0x5A000000u | (name.index + 1); }
+uint64_t TokenOf(const Name& name) {
+  return static_cast<uint64_t>(name.generation) << 32 | 0x5A000000u | (name.index + 1);
+}
 
 Result<Name> ParseToken(const device::Machine& machine, uint64_t token) {
   const uint32_t low = static_cast<uint32_t>(token);
@@ -70,7 +74,9 @@ Result<Name> MakeExport(Arena& arena, uint64_t offset, uint64_t bytes, uint32_t 
   for (uint32_t index = 0; index < device::kMaxExports; ++index) {
     device::Export& entry = EntryOf(machine, index);
     uint32_t none = 0;
-    if (!entry.owner.compare_exchange_strong(none, machine.slot(), std::memory_order_acquire, std::memory_order_relaxed)) continue;
+    if (!entry.owner.compare_exchange_strong(none, machine.slot(), std::memory_order_acquire,
+                                             std::memory_order_relaxed))
+      continue;
     device::RaiseHigh(machine.shared().header.export_high, index);
     entry.card.store(static_cast<uint32_t>(arena.card()), std::memory_order_relaxed);
     entry.offset.store(offset, std::memory_order_relaxed);
@@ -84,8 +90,8 @@ Result<Name> MakeExport(Arena& arena, uint64_t offset, uint64_t bytes, uint32_t 
     arena.SetExport(offset, index + 1);
     return Name{machine.slot(), arena.card(), offset, bytes, index, generation};
   }
-  return Error(Code::kResourceExhausted, "{} blocks of machine {} are shared between processes, which is the most.", device::kMaxExports,
-               machine.name())
+  return Error(Code::kResourceExhausted, "{} blocks of machine {} are shared between processes, which is the most.",
+               device::kMaxExports, machine.name())
       .Remedy("Free or revoke shared memory that is no longer needed.");
 }
 
@@ -100,7 +106,12 @@ Result<Name> Exported(Arena& arena, uint64_t offset, const BlockInfo& block, uin
     if (entry.owner.load(std::memory_order_relaxed) == arena.machine().slot() &&
         (entry.flags.load(std::memory_order_relaxed) & kRevoked) == 0) {
       entry.flags.fetch_or(flags, std::memory_order_relaxed);
-      return Name{arena.machine().slot(), arena.card(), offset, block.asked, index, entry.generation.load(std::memory_order_relaxed)};
+      return Name{arena.machine().slot(),
+                  arena.card(),
+                  offset,
+                  block.asked,
+                  index,
+                  entry.generation.load(std::memory_order_relaxed)};
     }
   }
   return MakeExport(arena, offset, block.asked, flags);
@@ -119,9 +130,11 @@ bool MayImport(const device::Export& entry, const device::Machine& machine) {
 // The entry behind a name, if it is what the name says and we may have it.
 Result<device::Export*> Admit(const device::Machine& machine, const Name& name, uint32_t kind, std::string_view what) {
   device::Export& entry = EntryOf(machine, name.index);
-  if (entry.generation.load(std::memory_order_acquire) != name.generation || entry.owner.load(std::memory_order_relaxed) != name.slot ||
+  if (entry.generation.load(std::memory_order_acquire) != name.generation ||
+      entry.owner.load(std::memory_order_relaxed) != name.slot ||
       entry.card.load(std::memory_order_relaxed) != static_cast<uint32_t>(name.card) ||
-      entry.offset.load(std::memory_order_relaxed) != name.offset || entry.bytes.load(std::memory_order_relaxed) != name.bytes) {
+      entry.offset.load(std::memory_order_relaxed) != name.offset ||
+      entry.bytes.load(std::memory_order_relaxed) != name.bytes) {
     return Error(Code::kOutOfRange, "The {} names device memory that was freed or whose owner has ended.", what)
         .Remedy("Keep the memory and its process until all have imported it.");
   }
@@ -132,7 +145,9 @@ Result<device::Export*> Admit(const device::Machine& machine, const Name& name, 
   }
   if (!MayImport(entry, machine)) {
     return Error(Code::kNoPermission, "The owner of the {} has not allowed process {} to import it.", what, getpid())
-        .Remedy("Name this process in the owner (aclrtIpcMemSetImportPid, aclrtMemSetPidToShareableHandle) or switch the check off.");
+        .Remedy(
+            "Name this process in the owner (aclrtIpcMemSetImportPid, aclrtMemSetPidToShareableHandle) or switch the "
+            "check off.");
   }
   return &entry;
 }
@@ -147,8 +162,8 @@ Result<Peer*> Hold(World& world, const Name& name, device::Export& entry) {
   uint32_t& count = world.held[name.index];
   if (count == 0) {
     const uint32_t self = device::SlotIndex(machine.slot());
-    // Sequentially consistent on both sides: either the owner, which revokes and then looks, sees this mark, or we see the
-    // revocation.
+    // Sequentially consistent on both sides: either the owner, which revokes and then looks, sees this mark, or we see
+    // the revocation.
     entry.importers[self / 64].fetch_or(uint64_t{1} << (self % 64), std::memory_order_seq_cst);
     if ((entry.flags.load(std::memory_order_seq_cst) & kRevoked) != 0 ||
         entry.generation.load(std::memory_order_seq_cst) != name.generation) {
@@ -165,19 +180,24 @@ void Unhold(World& world, uint32_t index) {
   if (at == world.held.end() || --at->second != 0) return;
   world.held.erase(at);
   const uint32_t self = device::SlotIndex(world.machine().slot());
-  EntryOf(world.machine(), index).importers[self / 64].fetch_and(~(uint64_t{1} << (self % 64)), std::memory_order_seq_cst);
+  EntryOf(world.machine(), index)
+      .importers[self / 64]
+      .fetch_and(~(uint64_t{1} << (self % 64)), std::memory_order_seq_cst);
 }
 
 Status Allow(const device::Machine& machine, const Name& name, std::span<const int32_t> pids, std::string_view what) {
   device::Export& entry = EntryOf(machine, name.index);
-  if (entry.generation.load(std::memory_order_acquire) != name.generation || entry.owner.load(std::memory_order_relaxed) != machine.slot()) {
-    return Error(Code::kOutOfRange, "The {} was not made by this process.", what).Remedy("Only the owner may allow processes.");
+  if (entry.generation.load(std::memory_order_acquire) != name.generation ||
+      entry.owner.load(std::memory_order_relaxed) != machine.slot()) {
+    return Error(Code::kOutOfRange, "The {} was not made by this process.", what)
+        .Remedy("Only the owner may allow processes.");
   }
   for (const int32_t pid : pids) {
     bool placed = false;
     for (auto& place : entry.pids) {
       int32_t none = 0;
-      placed = place.load(std::memory_order_relaxed) == pid || place.compare_exchange_strong(none, pid, std::memory_order_relaxed);
+      placed = place.load(std::memory_order_relaxed) == pid ||
+               place.compare_exchange_strong(none, pid, std::memory_order_relaxed);
       if (placed) break;
     }
     if (!placed) {
@@ -194,7 +214,8 @@ Result<std::string> ExportKey(void* client, size_t bytes, bool any_process) {
   NPU_TRY(Check(client, bytes, "aclrtIpcMemGetExportKey", "devPtr"));
   Region* region = FindRegion(client);
   if (region->kind != RegionKind::kArena) {
-    return Error(Code::kOutOfRange, "aclrtIpcMemGetExportKey: devPtr ({}) is not from aclrtMalloc in this process.", client)
+    return Error(Code::kOutOfRange, "aclrtIpcMemGetExportKey: devPtr ({}) is not from aclrtMalloc in this process.",
+                 client)
         .Remedy("Share mapped handles with aclrtMemExportToShareableHandle, imported memory from its owner.");
   }
   Arena* arena = static_cast<Arena*>(region->owner);
@@ -262,12 +283,14 @@ Status CloseKey(std::string_view key) {
 
 Result<uint64_t> ExportShareable(Physical& memory, bool any_process) {
   if (memory.imported()) {
-    return Error(Code::kOutOfRange, "aclrtMemExportToShareableHandle: the handle was itself imported.").Remedy("Let its owner export it.");
+    return Error(Code::kOutOfRange, "aclrtMemExportToShareableHandle: the handle was itself imported.")
+        .Remedy("Let its owner export it.");
   }
   NPU_TRY(TheWorld().status());
   const auto block = memory.arena()->Holding(memory.offset());
   if (!block) return Error(Code::kInvalidHandle, "aclrtMemExportToShareableHandle: the handle's memory was freed.");
-  NPU_ASSIGN(const Name name, Exported(*memory.arena(), memory.offset(), block->second, kPhysical | (any_process ? kAnyProcess : 0u)));
+  NPU_ASSIGN(const Name name,
+             Exported(*memory.arena(), memory.offset(), block->second, kPhysical | (any_process ? kAnyProcess : 0u)));
   World* world = WorldIfMade();
   std::lock_guard lock(world->share_mutex);
   world->exported[name.index] = &memory;
@@ -292,7 +315,8 @@ Result<Ref<Physical>> ImportShareable(uint64_t token) {
     return Ref<Physical>::Adopt(own->second);
   }
   NPU_ASSIGN(Peer * peer, Hold(*world, name, *entry));
-  return Ref<Physical>::Adopt(new Physical(name.card, name.slot, name.offset, name.bytes, nullptr, peer, name.index + 1));
+  return Ref<Physical>::Adopt(
+      new Physical(name.card, name.slot, name.offset, name.bytes, nullptr, peer, name.index + 1));
 }
 
 Arena::Fate RevokeExport(Arena& arena, const BlockInfo& block) {

@@ -3,9 +3,9 @@
 //   owner:  NPU_ASSIGN(std::string key, ExportKey(p, bytes, /*any_process=*/true));       // 64 characters at most
 //   peer:   NPU_ASSIGN(void* q, ImportKey(key));   …   NPU_TRY(CloseKey(key));
 //
-// Keys name machine, process, card, place, size and generation, and an entry in the machine's state file; a key whose memory
-// was freed, whose owner has died or that was made up is refused. Memory that a peer has imported is not handed out again by
-// its owner before the peer lets go or dies, though the owner has freed it. It counts once, for its owner.
+// Keys name machine, process, card, place, size and generation, and an entry in the machine's state file; a key whose
+// memory was freed, whose owner has died or that was made up is refused. Memory that a peer has imported is not handed
+// out again by its owner before the peer lets go or dies, though the owner has freed it. It counts once, for its owner.
 // Unless any_process was said, only processes named by AllowProcesses (and the owner) may import.
 #pragma once
 
@@ -15,8 +15,8 @@
 #include <string>
 
 #include "base/status/status.h"
-#include "device/hbm/vmm.h"
 #include "device/hbm/arena.h"
+#include "device/hbm/vmm.h"
 
 namespace npu::hbm {
 

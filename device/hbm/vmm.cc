@@ -65,19 +65,22 @@ Physical::~Physical() {
     if (!peer_->region->inherited.load(std::memory_order_relaxed)) DropImport(import_index_);
     return;
   }
-  if (arena_->region().inherited.load(std::memory_order_relaxed)) return;  // the parent's; its lock may be held for ever
+  if (arena_->region().inherited.load(std::memory_order_relaxed))
+    return;  // the parent's; its lock may be held for ever
   const auto block = arena_->Holding(offset_);
   if (block && block->second.export_index != 0) ForgetExported(this);
   if (block && block->first == offset_) arena_->Drop(offset_, RevokeExport(*arena_, block->second));
 }
 
 Result<Ref<Physical>> MallocPhysical(int card, size_t bytes) {
-  if (bytes == 0) return Error(Code::kInvalidParam, "aclrtMallocPhysical: size is 0.").Remedy("Pass a multiple of 2 MiB.");
+  if (bytes == 0)
+    return Error(Code::kInvalidParam, "aclrtMallocPhysical: size is 0.").Remedy("Pass a multiple of 2 MiB.");
   NPU_ASSIGN(World * world, TheWorld());
   NPU_ASSIGN(Arena * arena, world->ArenaOf(card));
   if (bytes > arena->bytes()) {
-    return Error(Code::kOutOfDeviceMemory, "aclrtMallocPhysical: {} MiB were asked for on card {}, which has {} MiB in all.", bytes >> 20,
-                 card, world->machine().hbm_bytes() >> 20)
+    return Error(Code::kOutOfDeviceMemory,
+                 "aclrtMallocPhysical: {} MiB were asked for on card {}, which has {} MiB in all.", bytes >> 20, card,
+                 world->machine().hbm_bytes() >> 20)
         .Remedy("Use smaller batches, or give the cards more memory with --hbm.");
   }
   const uint64_t size = RoundUp(bytes);
@@ -86,9 +89,11 @@ Result<Ref<Physical>> MallocPhysical(int card, size_t bytes) {
 }
 
 Result<void*> ReserveAddress(size_t bytes) {
-  if (bytes == 0) return Error(Code::kInvalidParam, "aclrtReserveMemAddress: size is 0.").Remedy("Pass a multiple of 2 MiB.");
+  if (bytes == 0)
+    return Error(Code::kInvalidParam, "aclrtReserveMemAddress: size is 0.").Remedy("Pass a multiple of 2 MiB.");
   if (bytes > size_t{1} << 46) {
-    return Error(Code::kOutOfRange, "aclrtReserveMemAddress: size is {} bytes.", bytes).Remedy("Reserve at most 64 TiB.");
+    return Error(Code::kOutOfRange, "aclrtReserveMemAddress: size is {} bytes.", bytes)
+        .Remedy("Reserve at most 64 TiB.");
   }
   NPU_TRY(device::Join().status());
   NPU_ASSIGN(Region * region, MakeRegion(RegionKind::kReserved, -1, RoundUp(bytes), -1));
@@ -120,7 +125,8 @@ Status ReleaseAddress(void* client) {
 
 Status MapPhysical(void* client, size_t bytes, Ref<Physical> memory) {
   if (client == nullptr || bytes == 0) {
-    return Error(Code::kInvalidParam, "aclrtMapMem: virPtr is {} and size {}.", client, bytes).Remedy("Neither may be zero.");
+    return Error(Code::kInvalidParam, "aclrtMapMem: virPtr is {} and size {}.", client, bytes)
+        .Remedy("Neither may be zero.");
   }
   NPU_ASSIGN(Reservation * reservation, ReservationAt(client, "aclrtMapMem"));
   Region* region = reservation->region;
@@ -141,7 +147,8 @@ Status MapPhysical(void* client, size_t bytes, Ref<Physical> memory) {
   {
     std::lock_guard lock(reservation->mutex);
     auto next = reservation->mappings.upper_bound(at);
-    const bool before = next != reservation->mappings.begin() && std::prev(next)->first + std::prev(next)->second.bytes > at;
+    const bool before =
+        next != reservation->mappings.begin() && std::prev(next)->first + std::prev(next)->second.bytes > at;
     if (before || (next != reservation->mappings.end() && next->first < at + bytes)) {
       return Error(Code::kOutOfRange, "aclrtMapMem: something is mapped already between {} and {}.", client,
                    static_cast<void*>(static_cast<std::byte*>(client) + bytes))
@@ -164,7 +171,8 @@ Result<size_t> Unmap(void* client) {
     std::lock_guard lock(reservation->mutex);
     auto found = reservation->mappings.find(at);
     if (found == reservation->mappings.end()) {
-      return Error(Code::kOutOfRange, "aclrtUnmapMem: nothing is mapped at {}.", client).Remedy("Pass the address given to aclrtMapMem.");
+      return Error(Code::kOutOfRange, "aclrtUnmapMem: nothing is mapped at {}.", client)
+          .Remedy("Pass the address given to aclrtMapMem.");
     }
     MapNothing(reservation->region, at, found->second.bytes);
     reservation->epoch.fetch_add(1, std::memory_order_release);
@@ -183,7 +191,8 @@ Ref<Physical> PhysicalAt(const void* client) {
   return at == reservation->mappings.end() ? Ref<Physical>() : at->second.memory;
 }
 
-Status CheckMapped(const Region& region, const void* client, size_t bytes, std::string_view function, std::string_view param) {
+Status CheckMapped(const Region& region, const void* client, size_t bytes, std::string_view function,
+                   std::string_view param) {
   // As in hbm::Check: what this thread found mapped last.
   struct Last {
     const Reservation* owner = nullptr;
@@ -193,11 +202,13 @@ Status CheckMapped(const Region& region, const void* client, size_t bytes, std::
   Reservation* reservation = static_cast<Reservation*>(region.owner);
   const uint64_t begin = reinterpret_cast<uintptr_t>(client) - region.client, end = begin + bytes;
   const uint64_t epoch = reservation->epoch.load(std::memory_order_acquire);
-  if (last.owner == reservation && last.epoch == epoch && begin >= last.begin && end <= last.end && end >= begin) return {};
+  if (last.owner == reservation && last.epoch == epoch && begin >= last.begin && end <= last.end && end >= begin)
+    return {};
   std::lock_guard lock(reservation->mutex);
   auto at = reservation->Holding(begin);
   if (at == reservation->mappings.end()) {
-    return Error(Code::kOutOfRange, "{}: {} ({}) lies in a reserved range where nothing is mapped.", function, param, client)
+    return Error(Code::kOutOfRange, "{}: {} ({}) lies in a reserved range where nothing is mapped.", function, param,
+                 client)
         .Remedy("Map a handle there with aclrtMapMem; after aclrtUnmapMem the address is void.");
   }
   // Neighbouring handles make one piece for the client.
@@ -209,8 +220,8 @@ Status CheckMapped(const Region& region, const void* client, size_t bytes, std::
     if (mapped >= end && end >= begin) break;
   }
   if (end < begin || end > mapped) {
-    return Error(Code::kOutOfRange, "{}: {} ({}) and {} bytes from there pass the end of what is mapped by {} bytes.", function, param,
-                 client, bytes, end - mapped)
+    return Error(Code::kOutOfRange, "{}: {} ({}) and {} bytes from there pass the end of what is mapped by {} bytes.",
+                 function, param, client, bytes, end - mapped)
         .Remedy("Map more, or pass a smaller size.");
   }
   last = {reservation, epoch, first, mapped};
@@ -223,7 +234,8 @@ std::optional<Block> FindMapped(const Region& region, const void* client) {
   auto at = reservation->Holding(reinterpret_cast<uintptr_t>(client) - region.client);
   if (at == reservation->mappings.end()) return std::nullopt;
   const Physical& memory = *at->second.memory;
-  return Block{memory.card(), memory.slot(), memory.offset(), at->second.bytes, reinterpret_cast<void*>(region.client + at->first)};
+  return Block{memory.card(), memory.slot(), memory.offset(), at->second.bytes,
+               reinterpret_cast<void*>(region.client + at->first)};
 }
 
 }  // namespace npu::hbm

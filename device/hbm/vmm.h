@@ -6,8 +6,8 @@
 //   NPU_TRY(Unmap(range));
 //   NPU_TRY(ReleaseAddress(range));
 //
-// A handle is a range of its owner's arena. Sizes and addresses are multiples of 2 MiB. Memory goes with its last reference:
-// the creator's, each mapping, and importers in other processes.
+// A handle is a range of its owner's arena. Sizes and addresses are multiples of 2 MiB. Memory goes with its last
+// reference: the creator's, each mapping, and importers in other processes.
 #pragma once
 
 #include <atomic>
@@ -32,8 +32,8 @@ class Physical {
  public:
   int card() const { return card_; }
   uint64_t bytes() const { return bytes_; }
-  uint64_t offset() const { return offset_; }   // in the owner's arena
-  uint32_t slot() const { return slot_; }       // the owner
+  uint64_t offset() const { return offset_; }  // in the owner's arena
+  uint32_t slot() const { return slot_; }      // the owner
   bool imported() const { return peer_ != nullptr; }
 
   void AddRef() { refs_.fetch_add(1, std::memory_order_relaxed); }
@@ -51,7 +51,13 @@ class Physical {
 
   // For vmm.cc and share.cc.
   Physical(int card, uint32_t slot, uint64_t offset, uint64_t bytes, Arena* arena, Peer* peer, uint32_t import_index)
-      : card_(card), slot_(slot), offset_(offset), bytes_(bytes), arena_(arena), peer_(peer), import_index_(import_index) {}
+      : card_(card),
+        slot_(slot),
+        offset_(offset),
+        bytes_(bytes),
+        arena_(arena),
+        peer_(peer),
+        import_index_(import_index) {}
   int fd() const;
   Arena* arena() const { return arena_; }
 
@@ -61,9 +67,9 @@ class Physical {
   const int card_;
   const uint32_t slot_;
   const uint64_t offset_, bytes_;
-  Arena* const arena_;          // of this process, or
-  Peer* const peer_;            // of another
-  const uint32_t import_index_; // index + 1 of the export it came by
+  Arena* const arena_;           // of this process, or
+  Peer* const peer_;             // of another
+  const uint32_t import_index_;  // index + 1 of the export it came by
 };
 
 // kOutOfDeviceMemory and kOutOfHostMemory as Allocate; sizes are rounded up to 2 MiB.
@@ -80,7 +86,8 @@ Result<size_t> Unmap(void* client);
 Ref<Physical> PhysicalAt(const void* client);
 
 // For hbm.cc: Check and Find where an address lies in a reservation.
-Status CheckMapped(const Region& region, const void* client, size_t bytes, std::string_view function, std::string_view param);
+Status CheckMapped(const Region& region, const void* client, size_t bytes, std::string_view function,
+                   std::string_view param);
 std::optional<Block> FindMapped(const Region& region, const void* client);
 
 }  // namespace npu::hbm

@@ -20,7 +20,7 @@ World* WorldIfMade() {
 }
 
 Result<World*> TheWorld() {
-  NPU_ASSIGN(device::Machine* machine, device::Join());
+  NPU_ASSIGN(device::Machine * machine, device::Join());
   World* world = the_world.load(std::memory_order_acquire);
   // After a fork Join gives the child a machine of its own, and the parent's world is left alone.
   if (world != nullptr && world->machine_ == machine) return world;
@@ -32,7 +32,8 @@ Result<World*> TheWorld() {
 
 Result<Arena*> World::ArenaOf(int card) {
   if (card < 0 || card >= machine_->cards()) {
-    return Error(Code::kInvalidDevice, "There is no card {}: machine {} has {}.", card, machine_->name(), machine_->cards())
+    return Error(Code::kInvalidDevice, "There is no card {}: machine {} has {}.", card, machine_->name(),
+                 machine_->cards())
         .Remedy("Use 0 to {}, or start with more cards (-n).", machine_->cards() - 1);
   }
   if (Arena* arena = ArenaIfMade(card); arena != nullptr) return arena;
@@ -50,7 +51,8 @@ Result<Peer*> World::PeerOf(uint32_t slot, int card) {
   const auto key = std::make_pair(slot, card);
   if (auto at = peers_.find(key); at != peers_.end()) {
     if (!at->second->emptied) return at->second.get();
-    return Error(Code::kRemoteError, "The process that owns the memory of card {} has ended.", card).Remedy("Start all processes anew.");
+    return Error(Code::kRemoteError, "The process that owns the memory of card {} has ended.", card)
+        .Remedy("Start all processes anew.");
   }
   uint64_t bytes = 0;
   NPU_ASSIGN(os::Fd fd, FetchArena(*machine_, slot, card, &bytes));

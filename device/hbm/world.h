@@ -22,15 +22,15 @@ struct Peer {
   int card = -1;
   os::Fd fd;
   Region* region = nullptr;
-  uint64_t gone_ms = 0;      // when it was first seen dead
-  bool emptied = false;      // its pages were given back
+  uint64_t gone_ms = 0;  // when it was first seen dead
+  bool emptied = false;  // its pages were given back
   std::unique_ptr<Populated> populated;
 };
 
-struct Import {              // a block of a peer that a client holds
+struct Import {  // a block of a peer that a client holds
   uint64_t bytes = 0;
   uint32_t count = 0;
-  uint32_t export_index = 0; // index + 1
+  uint32_t export_index = 0;  // index + 1
   uint32_t export_generation = 0;
 };
 
@@ -46,16 +46,16 @@ class World {
   void EmptyDeadPeers();
   uint64_t TrimAll();
 
-  std::mutex share_mutex;    // guards what follows
+  std::mutex share_mutex;  // guards what follows
   std::map<std::pair<const Region*, uint64_t>, Import> imports;
-  std::map<uint32_t, uint32_t> held;  // by index of an export: how often we import it
+  std::map<uint32_t, uint32_t> held;       // by index of an export: how often we import it
   std::map<uint32_t, Physical*> exported;  // by index of an export: our own handle, not counted
 
  private:
   friend Result<World*> TheWorld();
   World() = default;
   device::Machine* machine_ = nullptr;
-  std::mutex mutex_;         // guards the making of arenas and peers
+  std::mutex mutex_;  // guards the making of arenas and peers
   std::atomic<Arena*> arenas_[device::kMaxCards] = {};
   std::map<std::pair<uint32_t, int>, std::unique_ptr<Peer>> peers_;
   std::atomic<bool> serving_{false};
@@ -66,7 +66,8 @@ Result<World*> TheWorld();
 // Null before first use and in a forked child that has not used memory yet.
 World* WorldIfMade();
 
-// Serves descriptors of our arenas and wishes for memory to other processes of the user, on a thread of its own (peer.cc).
+// Serves descriptors of our arenas and wishes for memory to other processes of the user, on a thread of its own
+// (peer.cc).
 void StartServing(World& world);
 Result<os::Fd> FetchArena(const device::Machine& machine, uint32_t slot, int card, uint64_t* bytes);
 // Asks every other process of the machine that keeps freed pages to give them back.

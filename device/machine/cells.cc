@@ -9,7 +9,8 @@ Result<CellRef> MakeCell(const Machine& machine) {
   for (uint32_t index = 0; index < kMaxCells; ++index) {
     Cell& cell = shared.cells[index];
     uint32_t none = 0;
-    if (!cell.owner.compare_exchange_strong(none, machine.slot(), std::memory_order_acquire, std::memory_order_relaxed)) continue;
+    if (!cell.owner.compare_exchange_strong(none, machine.slot(), std::memory_order_acquire, std::memory_order_relaxed))
+      continue;
     for (auto& word : cell.words) word.store(0, std::memory_order_relaxed);
     RaiseHigh(shared.header.cell_high, index);
     // The new generation makes it findable; release so that a finder sees the zeros.
@@ -18,7 +19,8 @@ Result<CellRef> MakeCell(const Machine& machine) {
     cell.generation.store(generation, std::memory_order_release);
     return CellRef{static_cast<uint64_t>(generation) << 32 | (index + 1), &cell};
   }
-  return Error(Code::kNoNotifyResource, "All {} signals between processes of machine {} are in use.", kMaxCells, machine.name())
+  return Error(Code::kNoNotifyResource, "All {} signals between processes of machine {} are in use.", kMaxCells,
+               machine.name())
       .Remedy("Destroy events and notifies that are no longer shared.");
 }
 

@@ -5,8 +5,8 @@
 //   const Cell* c = FindCell(*machine, id);                    // another process; null once the owner is gone
 //
 // A cell is named by a number that fits 64 bits and is never used twice. Its words are six atomics whose meaning is the
-// owner's; a peer may write any of them, so a reader checks what it reads. When the owner dies or frees it the name is stale
-// and all doorbells ring.
+// owner's; a peer may write any of them, so a reader checks what it reads. When the owner dies or frees it the name is
+// stale and all doorbells ring.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 namespace npu::device {
 
 struct CellRef {
-  uint64_t id = 0;       // generation << 32 | index + 1
+  uint64_t id = 0;  // generation << 32 | index + 1
   Cell* cell = nullptr;
 };
 // Words are zero at first. kNoNotifyResource when all are taken.

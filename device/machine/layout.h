@@ -1,9 +1,10 @@
 // The state file of a machine, as it lies in memory shared by all its processes.
 //
-// The file is small, sparse and fixed in size. Whoever maps it must take its content for hostile: every number that is read
-// is checked before it is used as an index or a size, no text is trusted to end, and the configuration is copied once, when
-// the machine is joined. Slots change hands only under the file's lock (state_file.h); counters are atomic, and each is
-// written by the slot's owner alone, so that a killed owner leaves no half-made sum: totals are added up when asked for.
+// The file is small, sparse and fixed in size. Whoever maps it must take its content for hostile: every number that is
+// read is checked before it is used as an index or a size, no text is trusted to end, and the configuration is copied
+// once, when the machine is joined. Slots change hands only under the file's lock (state_file.h); counters are atomic,
+// and each is written by the slot's owner alone, so that a killed owner leaves no half-made sum: totals are added up
+// when asked for.
 #pragma once
 
 #include <atomic>
@@ -24,14 +25,14 @@ inline constexpr uint32_t kMaxExports = 4096;
 struct alignas(64) StateHeader {
   uint64_t magic;
   uint32_t version;
-  uint32_t bytes;        // of the whole file
+  uint32_t bytes;  // of the whole file
   uint64_t boot_id;
-  uint64_t nonce;        // differs for every making of the machine
+  uint64_t nonce;  // differs for every making of the machine
   uint32_t uid;
   uint32_t cards;
-  uint64_t hbm_bytes;    // of one card, all of it
-  uint64_t system_bytes; // of one card, taken by the system itself
-  uint64_t host_limit;   // bytes all cards may take of the host; 0: what the host can give
+  uint64_t hbm_bytes;     // of one card, all of it
+  uint64_t system_bytes;  // of one card, taken by the system itself
+  uint64_t host_limit;    // bytes all cards may take of the host; 0: what the host can give
   char soc[32];
   char cann[32];
   char driver[32];
@@ -47,8 +48,8 @@ struct alignas(64) CardUse {
   std::atomic<uint64_t> pooled;   // freed but resident bytes, counted against the host only
   std::atomic<uint64_t> pending;  // granted bytes that have no pages yet
   std::atomic<uint64_t> arena_inode;
-  std::atomic<int32_t> arena_fd;  // in the owner's table; with the inode it names the arena to a peer
-  std::atomic<uint32_t> open;     // the process has opened the card
+  std::atomic<int32_t> arena_fd;        // in the owner's table; with the inode it names the arena to a peer
+  std::atomic<uint32_t> open;           // the process has opened the card
   std::atomic<uint64_t> busy_since_ms;  // the running window of the use figure, on the monotonic clock
   std::atomic<uint32_t> busy_us;        // busy time inside it
   std::atomic<uint32_t> last_percent;   // of the window before
@@ -72,20 +73,20 @@ struct alignas(64) Slot {
 
 // A few shared words for what one process signals and others await (events, notifies). See cells.h.
 struct alignas(64) Cell {
-  std::atomic<uint32_t> owner;       // slot word, 0 when free
+  std::atomic<uint32_t> owner;  // slot word, 0 when free
   std::atomic<uint32_t> generation;
   std::atomic<uint64_t> words[6];
 };
 
 // Memory that its owner lets other processes map. See hbm/share.h.
 struct alignas(64) Export {
-  std::atomic<uint32_t> owner;       // slot word, 0 when free
+  std::atomic<uint32_t> owner;  // slot word, 0 when free
   std::atomic<uint32_t> generation;
   std::atomic<uint64_t> offset;
   std::atomic<uint64_t> bytes;
   std::atomic<uint32_t> card;
   std::atomic<uint32_t> flags;
-  std::atomic<int32_t> pids[8];      // who may import when the check is on
+  std::atomic<int32_t> pids[8];                     // who may import when the check is on
   std::atomic<uint64_t> importers[kMaxSlots / 64];  // bit per slot index
 };
 
@@ -106,7 +107,8 @@ inline uint32_t CellHigh(const StateLayout& layout) { return Bounded(layout.head
 inline uint32_t ExportHigh(const StateLayout& layout) { return Bounded(layout.header.export_high, kMaxExports); }
 inline void RaiseHigh(std::atomic<uint32_t>& high, uint32_t index) {
   uint32_t seen = high.load(std::memory_order_relaxed);
-  while (seen <= index && !high.compare_exchange_weak(seen, index + 1, std::memory_order_release, std::memory_order_relaxed)) {
+  while (seen <= index &&
+         !high.compare_exchange_weak(seen, index + 1, std::memory_order_release, std::memory_order_relaxed)) {
   }
 }
 

@@ -48,7 +48,8 @@ void WriteHeader(StateHeader& header, const MachineShape& wanted) {
 // What is asked for by name and differs from what a machine in use has.
 Status CheckAgainst(const StateHeader& header, const MachineConfig& config, const MachineShape& wanted) {
   const auto differs = [&](std::string_view what, const auto& has, const auto& asked) {
-    return Error(Code::kInvalidParam, "Machine {} is in use and has {} {}; this program asks for {}.", config.name, what, has, asked)
+    return Error(Code::kInvalidParam, "Machine {} is in use and has {} {}; this program asks for {}.", config.name,
+                 what, has, asked)
         .Remedy("Ask for the same, wait until its programs have ended, or use another machine (--machine NAME).");
   };
   if (config.cards && *config.cards != header.cards) return differs("cards:", header.cards, *config.cards);
@@ -85,8 +86,8 @@ Status Settle(StateFile& file, const MachineConfig& config) {
   return CheckAgainst(layout.header, config, wanted);
 }
 
-// Slots that this program took. One with our identity that is not among them was taken before an exec, by a launcher that
-// became us: it would keep the machine from ending with us.
+// Slots that this program took. One with our identity that is not among them was taken before an exec, by a launcher
+// that became us: it would keep the machine from ending with us.
 struct OwnSlot {
   const StateLayout* layout;
   uint32_t word;
@@ -111,14 +112,16 @@ void ReleaseSlotsBeforeExec(StateLayout& layout, const os::ProcessId& self) {
   std::lock_guard lock(OwnMutex());
   for (uint32_t i = 0; i < SlotHigh(layout); ++i) {
     Slot& slot = layout.slots[i];
-    if (slot.state.load(std::memory_order_relaxed) != kSlotLive || slot.pid.load(std::memory_order_relaxed) != self.pid ||
+    if (slot.state.load(std::memory_order_relaxed) != kSlotLive ||
+        slot.pid.load(std::memory_order_relaxed) != self.pid ||
         slot.pid_namespace.load(std::memory_order_relaxed) != self.pid_namespace ||
         slot.start_ticks.load(std::memory_order_relaxed) != self.start_ticks) {
       continue;
     }
     const uint32_t word = SlotWord(i, slot.generation.load(std::memory_order_relaxed));
     // By word alone: the same file may be mapped twice in one process.
-    const bool ours = std::any_of(OwnSlots().begin(), OwnSlots().end(), [&](const OwnSlot& own) { return own.word == word; });
+    const bool ours =
+        std::any_of(OwnSlots().begin(), OwnSlots().end(), [&](const OwnSlot& own) { return own.word == word; });
     if (!ours) ReleaseSlot(layout, i);
   }
 }
@@ -174,7 +177,8 @@ Result<MachineConfig> ConfigFromEnvironment() {
     char* end = nullptr;
     const long cards = std::strtol(text->c_str(), &end, 10);
     if (*end != 0 || cards < 1 || cards > kMaxCards) {
-      return Error(Code::kInvalidParam, "ANYNPU_CARDS is {:?}.", text->substr(0, 60)).Remedy("Use a number from 1 to {}.", kMaxCards);
+      return Error(Code::kInvalidParam, "ANYNPU_CARDS is {:?}.", text->substr(0, 60))
+          .Remedy("Use a number from 1 to {}.", kMaxCards);
     }
     config.cards = static_cast<uint32_t>(cards);
   }
@@ -185,7 +189,8 @@ Result<MachineConfig> ConfigFromEnvironment() {
     if (!text) return {};
     *out = ParseBytes(*text);
     if (*out) return {};
-    return Error(Code::kInvalidParam, "{} is {:?}, which is no size.", name, text->substr(0, 60)).Remedy("Write for example 32G or 512M.");
+    return Error(Code::kInvalidParam, "{} is {:?}, which is no size.", name, text->substr(0, 60))
+        .Remedy("Write for example 32G or 512M.");
   };
   NPU_TRY(bytes("ANYNPU_HBM", &config.hbm_bytes));
   NPU_TRY(bytes("ANYNPU_HOST_MEMORY", &config.host_limit));
@@ -215,7 +220,8 @@ Result<std::unique_ptr<Machine>> Enter(const MachineConfig& config) {
   uint32_t index = 0;
   while (index < kMaxSlots && layout.slots[index].state.load(std::memory_order_relaxed) != kSlotFree) ++index;
   if (index == kMaxSlots) {
-    return Error(Code::kResourceExhausted, "Machine {} is used by {} processes, which is the most it can have.", config.name, kMaxSlots)
+    return Error(Code::kResourceExhausted, "Machine {} is used by {} processes, which is the most it can have.",
+                 config.name, kMaxSlots)
         .Remedy("End some of them or use another machine (--machine NAME).");
   }
   Slot& slot = layout.slots[index];
@@ -236,8 +242,8 @@ Result<std::unique_ptr<Machine>> Enter(const MachineConfig& config) {
   Own(&layout, machine->slot_);
   file->Unlock();
   machine->file_ = std::move(file);
-  NPU_LOG(kInfo, "machine", "joined {} as slot {} ({} x {}, {} MiB)", machine->name_, index, machine->cards_, machine->profile_->soc,
-          machine->hbm_bytes_ >> 20);
+  NPU_LOG(kInfo, "machine", "joined {} as slot {} ({} x {}, {} MiB)", machine->name_, index, machine->cards_,
+          machine->profile_->soc, machine->hbm_bytes_ >> 20);
   return machine;
 }
 
@@ -282,7 +288,8 @@ void Machine::Repair(bool force) const {
   bool dead = false;
   for (uint32_t i = 0; i < SlotHigh(*shared_) && !dead; ++i) {
     const Slot& slot = shared_->slots[i];
-    dead = i != SlotIndex(slot_) && slot.state.load(std::memory_order_relaxed) == kSlotLive && !SlotLives(slot, i, *file_);
+    dead =
+        i != SlotIndex(slot_) && slot.state.load(std::memory_order_relaxed) == kSlotLive && !SlotLives(slot, i, *file_);
   }
   if (!dead) return;
   std::lock_guard lock(file_mutex_);
@@ -326,7 +333,8 @@ void Machine::AddBusy(int card, uint64_t microseconds) const {
     const uint64_t length_us = std::max<uint64_t>(now - since, 1) * 1000;
     const uint64_t busy = use.busy_us.exchange(0, std::memory_order_relaxed);
     const bool gap = now - since >= 4 * kBusyWindowMs;
-    use.last_percent.store(gap ? 0 : static_cast<uint32_t>(std::min<uint64_t>(busy * 100 / length_us, 100)), std::memory_order_relaxed);
+    use.last_percent.store(gap ? 0 : static_cast<uint32_t>(std::min<uint64_t>(busy * 100 / length_us, 100)),
+                           std::memory_order_relaxed);
     use.busy_since_ms.store(now, std::memory_order_relaxed);
   }
   use.busy_us.fetch_add(static_cast<uint32_t>(microseconds), std::memory_order_relaxed);

@@ -3,8 +3,8 @@
 //   NPU_ASSIGN(Machine* machine, Join());            // makes the machine at first use; the same object every time
 //   machine->profile().soc, machine->cards(), machine->slot()
 //
-// The environment says which machine and what it is like (`anynpu run` sets it; a program started without it joins machine
-// "default" as it stands, or makes it with the defaults):
+// The environment says which machine and what it is like (`anynpu run` sets it; a program started without it joins
+// machine "default" as it stands, or makes it with the defaults):
 //
 //   variable        value                  default        meaning
 //   ANYNPU_MACHINE  letters, digits, -_.   default        name of the machine
@@ -14,9 +14,9 @@
 //   ANYNPU_CANN     9.1.0, 8.5.0, …        9.1.0          reported CANN version
 //   ANYNPU_HOST_MEMORY  8G, …              what the host gives   most host memory that all cards together may take
 //
-// What is asked for and differs from what a machine in use has is an error that names both; an idle machine is made anew.
-// A machine goes with its last process, however that ends, unless it is kept. A process is named by pid namespace, pid and
-// start time; what a dead one held is returned by whoever looks next.
+// What is asked for and differs from what a machine in use has is an error that names both; an idle machine is made
+// anew. A machine goes with its last process, however that ends, unless it is kept. A process is named by pid
+// namespace, pid and start time; what a dead one held is returned by whoever looks next.
 //
 // After a fork the child is a process of its own: it joins with its next call and has a slot of its own.
 // Any thread may call anything.
@@ -126,13 +126,13 @@ Machine* Joined();
 // Joins by hand: what Join does, without making it the machine of this process. For tests.
 Result<std::unique_ptr<Machine>> Enter(const MachineConfig& config);
 
-// `anynpu up`: makes the machine if needed and keeps it. `anynpu down`: no longer; gone at once when idle, else with its last
-// process. Drop of a machine that does not exist is no error.
+// `anynpu up`: makes the machine if needed and keeps it. `anynpu down`: no longer; gone at once when idle, else with
+// its last process. Drop of a machine that does not exist is no error.
 Status Keep(const MachineConfig& config);
 Status Drop(const std::string& name);
 
 struct ProcessUse {
-  int32_t pid = 0;          // in the process's own pid namespace
+  int32_t pid = 0;  // in the process's own pid namespace
   std::string command;
   uint64_t used_bytes = 0;
   bool open = false;
@@ -147,7 +147,7 @@ struct CardSnapshot {
 struct MachineSnapshot {
   std::string name, cann, driver;
   const Profile* profile = nullptr;
-  bool exists = false;      // false: nobody is there; the figures are those of the machine that would be made
+  bool exists = false;  // false: nobody is there; the figures are those of the machine that would be made
   bool kept = false;
   std::vector<CardSnapshot> cards;
 };

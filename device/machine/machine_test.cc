@@ -259,7 +259,8 @@ TEST_F(MachineTest, LauncherHandsItsMachineOnThroughExec) {
     if (!machine.ok()) return 1;
     machine->release();  // as `anynpu run` does before it becomes the command
     side.Send(1);
-    const char* const argv[] = {"device_test", "--gtest_filter=ExecHelper.*", "--gtest_also_run_disabled_tests", "--gtest_brief=1", nullptr};
+    const char* const argv[] = {"device_test", "--gtest_filter=ExecHelper.*", "--gtest_also_run_disabled_tests",
+                                "--gtest_brief=1", nullptr};
     execv("/proc/self/exe", const_cast<char* const*>(argv));
     return 2;
   });
@@ -369,7 +370,9 @@ TEST_F(MachineTest, SurvivesHostileContent) {
       ASSERT_EQ(ftruncate(fd, static_cast<off_t>(random() % (2 * sizeof(StateLayout)))), 0);
     } else {
       // Header, slots or anywhere; few or many bytes.
-      const size_t limit = kind == 0 ? sizeof(StateHeader) : kind == 1 ? sizeof(StateHeader) + 4096 * 8 : sizeof(StateLayout);
+      const size_t limit = kind == 0   ? sizeof(StateHeader)
+                           : kind == 1 ? sizeof(StateHeader) + 4096 * 8
+                                       : sizeof(StateLayout);
       for (uint64_t n = 1 + random() % 600; n > 0; --n) {
         const uint64_t value = random();
         const size_t bytes = 1 + random() % 8;
@@ -391,7 +394,8 @@ TEST_F(MachineTest, SurvivesHostileContent) {
       RingAll(**machine);
       // Garbage while joined.
       for (int i = 0; i < 200; ++i) {
-        reinterpret_cast<volatile uint8_t*>(&(*machine)->shared())[random() % sizeof(StateLayout)] = static_cast<uint8_t>(random());
+        reinterpret_cast<volatile uint8_t*>(&(*machine)->shared())[random() % sizeof(StateLayout)] =
+            static_cast<uint8_t>(random());
       }
       (*machine)->UsedOn(0);
       (*machine)->HostUseOfAll();

@@ -12,7 +12,8 @@ namespace npu::device {
 
 uint64_t NowMs() {
   return static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
+      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch())
+          .count());
 }
 
 bool SlotLives(const Slot& slot, uint32_t index, const StateFile& file) {
@@ -21,9 +22,12 @@ bool SlotLives(const Slot& slot, uint32_t index, const StateFile& file) {
   id.pid_namespace = slot.pid_namespace.load(std::memory_order_relaxed);
   id.start_ticks = slot.start_ticks.load(std::memory_order_relaxed);
   switch (os::LivenessOf(id)) {
-    case os::Liveness::kAlive: return true;
-    case os::Liveness::kDead: return false;
-    case os::Liveness::kUnknown: return file.SlotHeld(index);
+    case os::Liveness::kAlive:
+      return true;
+    case os::Liveness::kDead:
+      return false;
+    case os::Liveness::kUnknown:
+      return file.SlotHeld(index);
   }
   return false;
 }
@@ -86,7 +90,8 @@ uint32_t RepairSlots(StateLayout& layout, const StateFile& file) {
       ++live;
       continue;
     }
-    NPU_LOG(kInfo, "machine", "process {} has died; slot {} is free again", slot.pid.load(std::memory_order_relaxed), i);
+    NPU_LOG(kInfo, "machine", "process {} has died; slot {} is free again", slot.pid.load(std::memory_order_relaxed),
+            i);
     ReleaseSlot(layout, i);
   }
   return live;

@@ -14,8 +14,10 @@ int PercentOf(const CardUse& use) {
   if (since == 0 || now < since || now - since > 2000) return 0;  // idle for a while
   const uint64_t running_us = std::max<uint64_t>(now - since, 1) * 1000;
   // A window that has run for a fifth of its length says more than the one before.
-  if (now - since < kBusyWindowMs / 5) return static_cast<int>(std::min<uint32_t>(use.last_percent.load(std::memory_order_relaxed), 100));
-  return static_cast<int>(std::min<uint64_t>(use.busy_us.load(std::memory_order_relaxed) * uint64_t{100} / running_us, 100));
+  if (now - since < kBusyWindowMs / 5)
+    return static_cast<int>(std::min<uint32_t>(use.last_percent.load(std::memory_order_relaxed), 100));
+  return static_cast<int>(
+      std::min<uint64_t>(use.busy_us.load(std::memory_order_relaxed) * uint64_t{100} / running_us, 100));
 }
 
 std::string CommandIn(const Slot& slot) {
@@ -77,10 +79,12 @@ Result<MachineSnapshot> Snapshot(const MachineConfig& config) {
       c.used_bytes = std::min(c.used_bytes + used, hbm_bytes);
       c.percent = std::min(100, c.percent + PercentOf(use));
       const bool open = use.open.load(std::memory_order_relaxed) != 0;
-      if (used > 0 || open) c.processes.push_back({slot.pid.load(std::memory_order_relaxed), CommandIn(slot), used, open});
+      if (used > 0 || open)
+        c.processes.push_back({slot.pid.load(std::memory_order_relaxed), CommandIn(slot), used, open});
     }
     // A model, not a measurement: power and temperature rise with use from the profile's idle figures.
-    c.power_dw = out.profile->idle_power_dw + (out.profile->busy_power_dw - out.profile->idle_power_dw) * c.percent / 100;
+    c.power_dw =
+        out.profile->idle_power_dw + (out.profile->busy_power_dw - out.profile->idle_power_dw) * c.percent / 100;
     c.temp_c = out.profile->idle_temp_c + (out.profile->busy_temp_c - out.profile->idle_temp_c) * c.percent / 100;
     out.cards.push_back(std::move(c));
   }

@@ -24,7 +24,8 @@ using namespace std::chrono_literals;
 
 Result<os::Fd> OpenDirectory(const std::string& path, bool create) {
   if (create && mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
-    return Error(Code::kNoPermission, "The directory {} for the machine's state cannot be made: {}.", path, std::strerror(errno))
+    return Error(Code::kNoPermission, "The directory {} for the machine's state cannot be made: {}.", path,
+                 std::strerror(errno))
         .Remedy("Set XDG_RUNTIME_DIR to a directory of yours that can be written.");
   }
   os::Fd fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -36,8 +37,8 @@ Result<os::Fd> OpenDirectory(const std::string& path, bool create) {
   }
   struct stat s {};
   if (fstat(fd.get(), &s) != 0 || s.st_uid != geteuid() || (s.st_mode & 0077) != 0) {
-    return Error(Code::kNoPermission, "The directory {} for the machine's state belongs to user {} with mode {:o}.", path,
-                 s.st_uid, s.st_mode & 07777)
+    return Error(Code::kNoPermission, "The directory {} for the machine's state belongs to user {} with mode {:o}.",
+                 path, s.st_uid, s.st_mode & 07777)
         .Remedy("It must be yours with mode 700: remove it, or set XDG_RUNTIME_DIR.");
   }
   return fd;
@@ -73,9 +74,11 @@ Result<os::Fd> OpenStateDirectory(bool create, std::string* path) {
 }
 
 bool IsMachineName(std::string_view name) {
-  return !name.empty() && name.size() <= 48 && name[0] != '.' && std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
-  });
+  return !name.empty() && name.size() <= 48 && name[0] != '.' &&
+         std::all_of(name.begin(), name.end(), [](unsigned char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
+                  c == '.';
+         });
 }
 
 Status CheckHeader(const StateHeader& header, uint64_t file_bytes) {
@@ -94,7 +97,8 @@ Status CheckHeader(const StateHeader& header, uint64_t file_bytes) {
   if (profile == nullptr || profile->soc != header.soc) return bad("profile");
   for (const char* text : {header.cann, header.driver}) {
     const std::string_view view(text);
-    if (view.empty() || !std::all_of(view.begin(), view.end(), [](unsigned char c) { return c > ' ' && c < 127 && c != '/'; })) {
+    if (view.empty() ||
+        !std::all_of(view.begin(), view.end(), [](unsigned char c) { return c > ' ' && c < 127 && c != '/'; })) {
       return bad("a version");
     }
   }
@@ -121,8 +125,8 @@ Result<std::unique_ptr<StateFile>> StateFile::Open(const std::string& name, Miss
 
   for (int attempt = 0; attempt < 100; ++attempt) {
     const int create = missing == Missing::kCreate ? O_CREAT : 0;
-    file->fd_.Reset(openat(file->directory_.get(), file->file_name_.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | create,
-                           0600));
+    file->fd_.Reset(openat(file->directory_.get(), file->file_name_.c_str(),
+                           O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | create, 0600));
     if (!file->fd_) {
       if (errno == ENOENT && create == 0) return std::unique_ptr<StateFile>();
       return Error(Code::kNoPermission, "The machine's state file {} cannot be opened: {}.", file->path_,
@@ -131,14 +135,16 @@ Result<std::unique_ptr<StateFile>> StateFile::Open(const std::string& name, Miss
     }
     struct stat s {};
     if (fstat(file->fd_.get(), &s) != 0 || !S_ISREG(s.st_mode) || s.st_uid != geteuid() || (s.st_mode & 0077) != 0) {
-      return Error(Code::kNoPermission, "The machine's state file {} is not a plain file of yours with mode 600.", file->path_)
+      return Error(Code::kNoPermission, "The machine's state file {} is not a plain file of yours with mode 600.",
+                   file->path_)
           .Remedy("Remove it.");
     }
     NPU_TRY(file->Lock());
     // Its last process may have taken it away while we waited.
     struct stat named {};
     if (fstat(file->fd_.get(), &s) != 0 || s.st_nlink == 0 ||
-        fstatat(file->directory_.get(), file->file_name_.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0 || named.st_ino != s.st_ino) {
+        fstatat(file->directory_.get(), file->file_name_.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0 ||
+        named.st_ino != s.st_ino) {
       file->Unlock();
       continue;
     }
@@ -147,7 +153,8 @@ Result<std::unique_ptr<StateFile>> StateFile::Open(const std::string& name, Miss
       return Error(Code::kBadAlloc, "The machine's state file {} cannot grow: {}.", file->path_, std::strerror(errno));
     }
     if (!file->fresh_ && s.st_size != static_cast<off_t>(sizeof(StateLayout))) {
-      NPU_LOG(kWarning, "machine", "{} has {} bytes instead of {}: made anew", file->path_, s.st_size, sizeof(StateLayout));
+      NPU_LOG(kWarning, "machine", "{} has {} bytes instead of {}: made anew", file->path_, s.st_size,
+              sizeof(StateLayout));
       file->Remove();
       file->Unlock();
       continue;

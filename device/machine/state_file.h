@@ -12,8 +12,8 @@
 
 namespace npu::device {
 
-// The user's directory for state files: $XDG_RUNTIME_DIR/anynpu, else /tmp/anynpu-<uid>. Made with mode 0700; refused when it
-// is a link, belongs to another user or others may enter.
+// The user's directory for state files: $XDG_RUNTIME_DIR/anynpu, else /tmp/anynpu-<uid>. Made with mode 0700; refused
+// when it is a link, belongs to another user or others may enter.
 Result<os::Fd> OpenStateDirectory(bool create, std::string* path = nullptr);
 // Letters, digits, '-', '_', '.', at most 48, not starting with a dot.
 bool IsMachineName(std::string_view name);
@@ -25,8 +25,8 @@ class StateFile {
   ~StateFile();
 
   enum class Missing { kCreate, kLeave };
-  // Opens and locks. With kLeave an absent machine gives null. A file that is not ours or not sound is refused or, when it is
-  // ours and merely of another layout, replaced. fresh() says that the header is still to be written.
+  // Opens and locks. With kLeave an absent machine gives null. A file that is not ours or not sound is refused or, when
+  // it is ours and merely of another layout, replaced. fresh() says that the header is still to be written.
   static Result<std::unique_ptr<StateFile>> Open(const std::string& name, Missing missing);
 
   // The lock belongs to the open file and goes with the process. Not recursive.

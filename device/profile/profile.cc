@@ -145,7 +145,8 @@ std::optional<uint64_t> ParseBytes(std::string_view text) {
     }
   }
   const double bytes = number * factor;
-  if (!unit.empty() || !std::isfinite(bytes) || bytes < 1 || bytes > static_cast<double>(uint64_t{1} << 50)) return std::nullopt;
+  if (!unit.empty() || !std::isfinite(bytes) || bytes < 1 || bytes > static_cast<double>(uint64_t{1} << 50))
+    return std::nullopt;
   return static_cast<uint64_t>(bytes);
 }
 

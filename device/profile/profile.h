@@ -2,7 +2,8 @@
 //
 //   const Profile* p = FindProfile("Ascend910B4");       // also "910B4"; null when unknown
 //
-// Profiles are constant data and live for ever. Which one this process has is decided by the machine it joins (machine.h).
+// Profiles are constant data and live for ever. Which one this process has is decided by the machine it joins
+// (machine.h).
 #pragma once
 
 #include <cstdint>
@@ -23,26 +24,26 @@ struct Profile {
   uint64_t system_hbm_mb = 0;  // used when idle, by the system itself
   bool ddr = false;            // the memory is DDR and not HBM
 
-  int ai_cores = 0;            // what ACL calls the AI core number
+  int ai_cores = 0;  // what ACL calls the AI core number
   int cube_cores = 0;
   int vector_cores = 0;
   int ai_cpus = 0;
-  int cube_mhz = 0;            // rated; also the AI core clock of DCMI
+  int cube_mhz = 0;  // rated; also the AI core clock of DCMI
   int hbm_mhz = 0;
-  int npu_arch = 0;            // 2201: the second generation's split cores
+  int npu_arch = 0;  // 2201: the second generation's split cores
   std::string_view aic_version;
 
   uint64_t l2_bytes = 0;
   uint64_t l1_bytes = 0, ub_bytes = 0, l0a_bytes = 0, l0b_bytes = 0, l0c_bytes = 0, bt_bytes = 0;
 
-  uint32_t max_streams = 0;    // of one device
+  uint32_t max_streams = 0;  // of one device
   uint32_t max_events = 0;
   uint32_t max_notifies = 0;
   uint32_t stream_depth = 0;
   bool bf16 = false;
 
-  int idle_power_dw = 0;       // in 0.1 W, as DCMI counts
-  int busy_power_dw = 0;       // at full use
+  int idle_power_dw = 0;  // in 0.1 W, as DCMI counts
+  int busy_power_dw = 0;  // at full use
   int idle_temp_c = 0;
   int busy_temp_c = 0;
 };

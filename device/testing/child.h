@@ -22,7 +22,9 @@ class Child {
   class Side {
    public:
     Side(int out, int in) : out_(out), in_(in) {}
-    void Send(uint64_t word) { if (write(out_, &word, sizeof word) != sizeof word) _exit(99); }
+    void Send(uint64_t word) {
+      if (write(out_, &word, sizeof word) != sizeof word) _exit(99);
+    }
     uint64_t Receive() {
       uint64_t word = 0;
       if (read(in_, &word, sizeof word) != sizeof word) _exit(98);

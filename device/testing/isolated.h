@@ -8,13 +8,13 @@
 
 #include "device/testing/child.h"
 
-#define ISOLATED(...)                                                               \
-  do {                                                                              \
-    ::npu::testing::Child isolated([&](::npu::testing::Child::Side&) {              \
-      [&]() -> void { __VA_ARGS__; }();                                             \
-      return ::testing::Test::HasFailure() ? 1 : 0;                                 \
-    });                                                                             \
-    ASSERT_EQ(isolated.Wait(), 0);                                                  \
+#define ISOLATED(...)                                                  \
+  do {                                                                 \
+    ::npu::testing::Child isolated([&](::npu::testing::Child::Side&) { \
+      [&]() -> void { __VA_ARGS__; }();                                \
+      return ::testing::Test::HasFailure() ? 1 : 0;                    \
+    });                                                                \
+    ASSERT_EQ(isolated.Wait(), 0);                                     \
   } while (false)
 
 namespace npu::testing {
@@ -23,7 +23,8 @@ namespace npu::testing {
 class OwnMachine : public ::testing::Test {
  protected:
   void SetUp() override {
-    for (const char* name : {"ANYNPU_CARDS", "ANYNPU_SOC", "ANYNPU_HBM", "ANYNPU_CANN", "ANYNPU_HOST_MEMORY"}) unsetenv(name);
+    for (const char* name : {"ANYNPU_CARDS", "ANYNPU_SOC", "ANYNPU_HBM", "ANYNPU_CANN", "ANYNPU_HOST_MEMORY"})
+      unsetenv(name);
     setenv("ANYNPU_MACHINE", "test", 1);
   }
   void TearDown() override {
