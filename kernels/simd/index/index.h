@@ -48,9 +48,8 @@ IndexResult IndexFill(const Tensor& self, int dim, std::span<const int64_t> inde
 IndexResult EmbeddingBackward(const Tensor& grad, const Tensor& indices, int64_t padding, bool by_frequency,
                               const Tensor& out, Parallel& parallel);
 
-// Number of true elements, and the selection itself. mask has self's shape (stride 0 where broadcast).
-int64_t CountTrue(const Tensor& mask, Parallel& parallel);
-void MaskedSelect(const Tensor& self, const Tensor& mask, void* out, Parallel& parallel);   // dense, CountTrue elements
+// The elements whose mask is true. mask has self's shape (stride 0 where broadcast).
+int64_t MaskedSelect(const Tensor& self, const Tensor& mask, void* out, Parallel& parallel);  // dense; returns how many
 // self[mask] = source[0], source[1], … in row-major order; false when the source is too short.
 bool MaskedScatter(const Tensor& self, const Tensor& mask, const Tensor& source, Parallel& parallel);
 // Coordinates of elements that are not zero: out is dense [count, rank], or [rank, count] when transposed.

@@ -87,9 +87,7 @@ void CopyItem(void* to, const void* from, int item) {
 
 }  // namespace
 
-int64_t CountTrue(const Tensor& mask, Parallel& parallel) { return Truth(mask, parallel).Count(); }
-
-void MaskedSelect(const Tensor& self, const Tensor& mask, void* out, Parallel& parallel) {
+int64_t MaskedSelect(const Tensor& self, const Tensor& mask, void* out, Parallel& parallel) {
   Truth truth(mask, parallel);
   const Walk<1> elements = Elements(self);
   const int item = ItemSize(self.dtype);
@@ -102,6 +100,7 @@ void MaskedSelect(const Tensor& self, const Tensor& mask, void* out, Parallel& p
       CopyItem(At(out, self.dtype, to++), At(self.data, self.dtype, w.offset[0]), item);
     }
   });
+  return truth.Count();
 }
 
 bool MaskedScatter(const Tensor& self, const Tensor& mask, const Tensor& source, Parallel& parallel) {

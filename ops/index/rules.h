@@ -1,0 +1,55 @@
+// Rules of operators that read and write by index.
+#pragma once
+
+#include <vector>
+
+#include "ops/common/dims.h"
+
+namespace npu::ops {
+
+// Puts self into out first, for operators that have an in-place twin.
+void StartFrom(const Call& c, const Tensor& self, const Tensor& out);
+
+// The index tensors of advanced indexing expanded to one shape; null where the client gave none.
+struct IndexList {
+  std::vector<Tensor> tensors;
+  std::vector<const Tensor*> pointers;
+  std::vector<int> dims;       // dimensions of self that are indexed
+  Dims shape;                  // common shape of the indices
+};
+// Masks (bool, uint8) are not expanded here: torch_npu passes their coordinates.
+Status ReadIndexList(std::string_view op, std::span<const Tensor> list, int self_rank, IndexList* out);
+// Shape of self[indices].
+Dims IndexedShape(const Tensor& self, const IndexList& list);
+
+namespace rule {
+namespace check {
+Status GatherShape(const Planning&, const Rule&);
+Status ScatterShape(const Planning&, const Rule&);
+Status SelectShape(const Planning&, const Rule&);
+Status IndexVector(const Planning&, const Rule&);
+}  // namespace check
+
+inline constexpr RuleKind kGatherShape{"gather_shape", check::GatherShape, 0b1000, 0};
+inline constexpr RuleKind kScatterShape{"scatter_shape", check::ScatterShape, 0, 0};
+inline constexpr RuleKind kSelectShape{"select_shape", check::SelectShape, 0b1000, 0};
+inline constexpr RuleKind kIndexVector{"index_vector", check::IndexVector, 0, 0};
+
+// index has self's rank and is no larger than self but along dim; out has its shape.
+consteval Rule GatherShape(TensorToken self, IntIn dim, TensorToken index, TensorToken out) {
+  return Bind(kGatherShape, 0, self, dim, index, out);
+}
+// index is no larger than src anywhere, and no larger than self but along dim.
+consteval Rule ScatterShape(TensorToken self, IntIn dim, TensorToken index, TensorToken src) {
+  return Bind(kScatterShape, 0, self, dim, index, src);
+}
+// out is self with `dim` as long as the index vector.
+consteval Rule SelectShape(TensorToken self, IntIn dim, TensorToken index, TensorToken out) {
+  return Bind(kSelectShape, 0, self, dim, index, out);
+}
+// index has at most one dimension; source is self with `dim` as long as index.
+consteval Rule IndexVector(TensorToken self, IntIn dim, TensorToken index, TensorToken source) {
+  return Bind(kIndexVector, 0, self, dim, index, source);
+}
+}  // namespace rule
+}  // namespace npu::ops
