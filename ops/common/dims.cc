@@ -13,7 +13,7 @@ Dims ReducedShape(const Tensor& t, uint32_t mask, bool keep) {
 
 Status WantShape(const Planning& plan, TensorToken out, const Dims& wanted, std::string_view why) {
   const Tensor* t = plan.args.Maybe(out);
-  if (t == nullptr || SameShape(t->Shape(), wanted.Span())) return {};
+  if (t == nullptr || npu::SameShape(t->Shape(), wanted.Span())) return {};
   return plan.Refuse("{} has shape {}, but {}.", plan.ParamName(out), ShapeText(t->Shape()), why)
       .Remedy("Give {} the shape {}.", plan.ParamName(out), ShapeText(wanted.Span()));
 }

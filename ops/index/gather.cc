@@ -104,7 +104,7 @@ NPU_OP(SearchSorted) = Op<SearchSorted>()
       const Tensor &sorted = plan.args[SearchSorted::sortedSequence], &self = plan.args[SearchSorted::self];
       if (sorted.rank <= 1) return {};
       const auto n = static_cast<size_t>(sorted.rank - 1);
-      if (self.rank == sorted.rank && SameShape(sorted.Shape().first(n), self.Shape().first(n))) return {};
+      if (self.rank == sorted.rank && npu::SameShape(sorted.Shape().first(n), self.Shape().first(n))) return {};
       return plan.Refuse("sortedSequence has shape {}, but self has shape {}.", ShapeText(sorted.Shape()), ShapeText(self.Shape()))
           .Remedy("They must agree in all dimensions but the last.");
     })

@@ -87,6 +87,12 @@ Status Fits(const Planning& plan, TensorToken small, TensorToken large, int exce
   return {};
 }
 
+Status WantAxis(const Planning& plan, const Rule& rule) {
+  Rule axis;
+  axis.params[0] = rule.params[1];
+  axis.params[1] = rule.params[0];
+  return DimInRange(plan, axis);
+}
 int Axis(const Planning& plan, const Rule& rule) {
   return WrapDim(plan.args[IntIn{{rule.params[1]}}], plan.args.Maybe(At(rule, 0))->rank);
 }
@@ -94,7 +100,7 @@ int Axis(const Planning& plan, const Rule& rule) {
 }  // namespace
 
 Status GatherShape(const Planning& plan, const Rule& rule) {
-  NPU_TRY(DimInRange(plan, Bind(kDimInRange, 0, Token{rule.params[1]}, At(rule, 0))));
+  NPU_TRY(WantAxis(plan, rule));
   const Tensor* index = plan.args.Maybe(At(rule, 2));
   if (index->Numel() != 0) {
     NPU_TRY(SameRank(plan, At(rule, 0), At(rule, 2)));
@@ -104,7 +110,7 @@ Status GatherShape(const Planning& plan, const Rule& rule) {
 }
 
 Status ScatterShape(const Planning& plan, const Rule& rule) {
-  NPU_TRY(DimInRange(plan, Bind(kDimInRange, 0, Token{rule.params[1]}, At(rule, 0))));
+  NPU_TRY(WantAxis(plan, rule));
   if (plan.args.Maybe(At(rule, 2))->Numel() == 0) return {};
   NPU_TRY(SameRank(plan, At(rule, 0), At(rule, 2)));
   NPU_TRY(Fits(plan, At(rule, 2), At(rule, 0), Axis(plan, rule)));
@@ -114,7 +120,7 @@ Status ScatterShape(const Planning& plan, const Rule& rule) {
 }
 
 Status SelectShape(const Planning& plan, const Rule& rule) {
-  NPU_TRY(DimInRange(plan, Bind(kDimInRange, 0, Token{rule.params[1]}, At(rule, 0))));
+  NPU_TRY(WantAxis(plan, rule));
   const Tensor *self = plan.args.Maybe(At(rule, 0)), *index = plan.args.Maybe(At(rule, 2));
   if (index->rank > 1) {
     return plan.Refuse("{} has shape {}, but must be a vector.", plan.ParamName(At(rule, 2)), ShapeText(index->Shape()))
@@ -126,7 +132,7 @@ Status SelectShape(const Planning& plan, const Rule& rule) {
 }
 
 Status IndexVector(const Planning& plan, const Rule& rule) {
-  NPU_TRY(DimInRange(plan, Bind(kDimInRange, 0, Token{rule.params[1]}, At(rule, 0))));
+  NPU_TRY(WantAxis(plan, rule));
   const Tensor *self = plan.args.Maybe(At(rule, 0)), *index = plan.args.Maybe(At(rule, 2));
   if (index->rank > 1) {
     return plan.Refuse("{} has shape {}, but must be a vector.", plan.ParamName(At(rule, 2)), ShapeText(index->Shape()))

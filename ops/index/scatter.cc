@@ -249,7 +249,7 @@ NPU_OP(IndexPutImpl) = Op<IndexPutImpl>()
       IndexList list;
       NPU_TRY(ReadIndexList(plan.op.name, plan.args[IndexPutImpl::indices], self.rank, &list));
       const Dims wanted = IndexedShape(self, list);
-      if (ExpandsTo(values.Shape(), wanted.Span())) return {};
+      if (npu::ExpandsTo(values.Shape(), wanted.Span())) return {};
       return plan.Refuse("values has shape {}, which cannot be expanded to that of the selection, {}.", ShapeText(values.Shape()),
                          ShapeText(wanted.Span()))
           .Remedy("Sizes must be equal or 1, counted from the last dimension.");
@@ -273,7 +273,7 @@ NPU_OP(EmbeddingDenseBackward) = Op<EmbeddingDenseBackward>()
     .Like("torch.ops.aten.embedding_dense_backward(grad, indices, numWeights, paddingIdx, scaleGradByFreq)")
     .Prepares([](Planning& plan) -> Status {
       const Tensor &grad = plan.args[EmbeddingDenseBackward::grad], &indices = plan.args[EmbeddingDenseBackward::indices];
-      if (grad.rank != indices.rank + 1 || !SameShape(grad.Shape().first(static_cast<size_t>(indices.rank)), indices.Shape())) {
+      if (grad.rank != indices.rank + 1 || !npu::SameShape(grad.Shape().first(static_cast<size_t>(indices.rank)), indices.Shape())) {
         return plan.Refuse("grad has shape {}, but indices has shape {}.", ShapeText(grad.Shape()), ShapeText(indices.Shape()))
             .Remedy("grad is indices with one more dimension.");
       }

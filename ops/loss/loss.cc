@@ -36,7 +36,7 @@ Status WantGradient(const Planning& plan, TensorIn grad, TensorIn x, TensorIn y,
   Dims dims = DimsOf(plan.args[x]);
   int bad = 0;
   const bool fits = BroadcastInto(&dims, plan.args[y].Shape(), &bad);
-  if (!fits || !ExpandsTo(plan.args[grad].Shape(), dims.Span())) {
+  if (!fits || !npu::ExpandsTo(plan.args[grad].Shape(), dims.Span())) {
     return plan.Refuse("{} {}, {} {} and {} {} do not broadcast.", plan.ParamName(grad), ShapeText(plan.args[grad].Shape()),
                        plan.ParamName(x), ShapeText(plan.args[x].Shape()), plan.ParamName(y), ShapeText(plan.args[y].Shape()))
         .Remedy("Sizes must be equal or 1, counted from the last dimension.");

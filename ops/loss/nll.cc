@@ -17,7 +17,7 @@ Status WantTargets(const Planning& plan, const Tensor& self, const Tensor& targe
   for (int d = 0; d < self.rank; ++d) {
     if (d != (self.rank == 1 ? 0 : 1)) wanted.Push(self.shape[static_cast<size_t>(d)]);
   }
-  if (self.rank < 1 || (!SameShape(target.Shape(), wanted.Span()) && !(self.rank == 1 && target.Numel() == 1))) {
+  if (self.rank < 1 || (!npu::SameShape(target.Shape(), wanted.Span()) && !(self.rank == 1 && target.Numel() == 1))) {
     return plan.Refuse("self has shape {}, but target has shape {}.", ShapeText(self.Shape()), ShapeText(target.Shape()))
         .Remedy("target is self without the dimension of the classes.");
   }

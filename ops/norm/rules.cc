@@ -26,7 +26,7 @@ Status Suffix(const Planning& plan, const Rule& rule) {
   const auto shape = plan.args[IntsToken{{rule.params[1]}}];
   if (input == nullptr) return {};
   const auto all = input->Shape();
-  if (!shape.empty() && shape.size() <= all.size() && SameShape(all.last(shape.size()), shape)) return {};
+  if (!shape.empty() && shape.size() <= all.size() && npu::SameShape(all.last(shape.size()), shape)) return {};
   return plan.Refuse("{} is {}, but the shape of {} is {}.", plan.ParamName(Token{rule.params[1]}), ShapeText(shape),
                      plan.ParamName(At(rule, 0)), ShapeText(all))
       .Remedy("It must be the last dimensions of {}.", plan.ParamName(At(rule, 0)));
@@ -49,7 +49,7 @@ Status SuffixOf(const Planning& plan, const Rule& rule) {
   if (t == nullptr || input == nullptr) return {};
   const auto all = input->Shape();
   const auto own = t->Shape();
-  if (!own.empty() && own.size() <= all.size() && SameShape(all.last(own.size()), own)) return {};
+  if (!own.empty() && own.size() <= all.size() && npu::SameShape(all.last(own.size()), own)) return {};
   return plan.Refuse("{} has shape {}, but {} has shape {}.", plan.ParamName(At(rule, 0)), ShapeText(own),
                      plan.ParamName(At(rule, 1)), ShapeText(all))
       .Remedy("It must be the last dimensions of {}.", plan.ParamName(At(rule, 1)));

@@ -24,7 +24,7 @@ Status WantList(const Planning& plan, ListToken params, ListToken list, bool opt
         .Remedy("Both lists must have the same length.");
   }
   for (size_t i = 0; i < l.size(); ++i) {
-    if (l[i].dtype != DType::none && IsFloat(l[i].dtype) && SameShape(l[i].Shape(), p[i].Shape())) continue;
+    if (l[i].dtype != DType::none && IsFloat(l[i].dtype) && npu::SameShape(l[i].Shape(), p[i].Shape())) continue;
     return plan.Refuse("{}[{}] is {} {}, but {}[{}] is {} {}.", plan.ParamName(list), i, Name(l[i].dtype), ShapeText(l[i].Shape()),
                        plan.ParamName(params), i, Name(p[i].dtype), ShapeText(p[i].Shape()))
         .Remedy("They must be floats of the same shape.");

@@ -23,6 +23,15 @@ Status WantList(const Planning& plan, ListToken list) {
   return {};
 }
 
+// Complex numbers are copied, not converted.
+Status WantConvertible(const Planning& plan, std::span<const Tensor> tensors, const Tensor& out) {
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (tensors[i].dtype == out.dtype || (!IsComplex(tensors[i].dtype) && !IsComplex(out.dtype))) continue;
+    return plan.Refuse("tensors[{}] is {}, but out is {}.", i, Name(tensors[i].dtype), Name(out.dtype)).Remedy("Cast it first.");
+  }
+  return {};
+}
+
 // Parts of rank 1 without elements are left out, as torch has it.
 bool Counts(const Tensor& t) { return t.rank != 1 || t.shape[0] != 0; }
 
@@ -30,8 +39,8 @@ bool Counts(const Tensor& t) { return t.rank != 1 || t.shape[0] != 0; }
 
 using abi::Cat, abi::Stack, abi::SplitWithSize;
 NPU_OP(Cat) = Op<Cat>()
-    .Rules(AnyShape(Cat::out), AnyDtype(Cat::out), DtypeIn(Cat::tensors, kAnyType))
-    .Uses(Cat::dim)
+    .Rules(AnyShape(Cat::out), AnyDtype(Cat::out))
+    .Uses(Cat::tensors, Cat::dim)
     .Samples(Cat::tensors, "[[torch.randn(2, 3), torch.randn(2, 3)], [torch.randn(4, 1), torch.randn(4, 1), torch.randn(4, 1)],"
                            " [torch.arange(6).view(2, 3), torch.randn(2, 3)], [torch.randn(0), torch.randn(2, 3)]]")
     .Samples(Cat::dim, "[0, 1, -1]")
@@ -58,7 +67,7 @@ NPU_OP(Cat) = Op<Cat>()
         }
         Dims rest = DimsOf(t), mine = DimsOf(*first);
         if (rest.rank == mine.rank) rest.size[static_cast<size_t>(dim)] = mine.size[static_cast<size_t>(dim)] = 0;
-        if (!SameShape(rest.Span(), mine.Span())) {
+        if (!npu::SameShape(rest.Span(), mine.Span())) {
           return plan.Refuse("tensors[{}] has shape {}, which does not go with {} along dim {}.", i, ShapeText(t.Shape()),
                              ShapeText(first->Shape()), dim)
               .Remedy("All other sizes must be equal.");
@@ -69,11 +78,7 @@ NPU_OP(Cat) = Op<Cat>()
         wanted = Dims{};
         wanted.Push(0);
       }
-      for (size_t i = 0; i < tensors.size(); ++i) {
-        if (IsComplex(tensors[i].dtype) && tensors[i].dtype != out.dtype) {
-          return plan.Refuse("tensors[{}] is {}, but out is {}.", i, Name(tensors[i].dtype), Name(out.dtype)).Remedy("Cast it first.");
-        }
-      }
+      NPU_TRY(WantConvertible(plan, tensors, out));
       return WantShape(plan, Cat::out, wanted, "that is not what the tensors give");
     })
     .Does([](const Call& c) -> Status {
@@ -86,8 +91,8 @@ NPU_OP(Cat) = Op<Cat>()
       return {};
     });
 NPU_OP(Stack) = Op<Stack>()
-    .Rules(AnyShape(Stack::out), AnyDtype(Stack::out), DtypeIn(Stack::tensors, kReals))
-    .Uses(Stack::dim)
+    .Rules(AnyShape(Stack::out), AnyDtype(Stack::out))
+    .Uses(Stack::tensors, Stack::dim)
     .Samples(Stack::tensors, "[[torch.randn(2, 3), torch.randn(2, 3)], [torch.randn(4, 1), torch.randn(4, 1), torch.randn(4, 1)]]")
     .Samples(Stack::dim, "[0, 1, -1]")
     .Tolerance("exact")
@@ -97,10 +102,11 @@ NPU_OP(Stack) = Op<Stack>()
       const auto tensors = plan.args[Stack::tensors];
       const Tensor& first = tensors[0];
       for (size_t i = 1; i < tensors.size(); ++i) {
-        if (SameShape(tensors[i].Shape(), first.Shape())) continue;
+        if (npu::SameShape(tensors[i].Shape(), first.Shape())) continue;
         return plan.Refuse("tensors[{}] has shape {}, but tensors[0] has shape {}.", i, ShapeText(tensors[i].Shape()), ShapeText(first.Shape()))
             .Remedy("All must have one shape.");
       }
+      NPU_TRY(WantConvertible(plan, tensors, plan.args[Stack::out]));
       const int dim = WrapDim(plan.args[Stack::dim], first.rank + 1);
       if (dim < 0 || first.rank == kMaxRank) {
         return plan.Refuse("dim is {}, but the tensors have shape {}.", plan.args[Stack::dim], ShapeText(first.Shape()));
@@ -147,7 +153,7 @@ NPU_OP(SplitWithSize) = Op<SplitWithSize>()
       for (size_t i = 0; i < outs.size(); ++i) {
         Dims wanted = DimsOf(self);
         wanted.size[static_cast<size_t>(dim)] = sizes[i];
-        if (SameShape(outs[i].Shape(), wanted.Span()) && outs[i].dtype == self.dtype) continue;
+        if (npu::SameShape(outs[i].Shape(), wanted.Span()) && outs[i].dtype == self.dtype) continue;
         return plan.Refuse("out[{}] is {} {}, but must be {} {}.", i, Name(outs[i].dtype), ShapeText(outs[i].Shape()), Name(self.dtype),
                            ShapeText(wanted.Span()));
       }
