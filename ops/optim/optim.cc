@@ -1,7 +1,5 @@
-// Optimizer steps and gradient scaling.
+// Optimizer steps.
 #include "kernels/simd/optim/optim.h"
-
-#include <cmath>
 
 #include "gen/abi/ops.h"
 #include "kernels/simd/rows/convert.h"
@@ -127,52 +125,6 @@ NPU_OP(FusedSgd) = Op<FusedSgd>()
       for (size_t i = 0; i < params.size(); ++i) {
         simd::Sgd(s, params[i], grads[i], i < buffers.size() ? &buffers[i] : nullptr, c.parallel);
       }
-      return {};
-    });
-
-using abi::ForeachNonFiniteCheckAndUnscale, abi::AmpUpdateScale;
-NPU_OP(ForeachNonFiniteCheckAndUnscale) = Op<ForeachNonFiniteCheckAndUnscale>()
-    .Rules(DtypeIn(ForeachNonFiniteCheckAndUnscale::foundInf, kFloats), DtypeIn(ForeachNonFiniteCheckAndUnscale::invScale, kFloats))
-    .Uses(ForeachNonFiniteCheckAndUnscale::scaledGrads)
-    .Like("hand.unscale(scaledGrads, foundInf, invScale)")
-    .Prepares([](Planning& plan) -> Status {
-      using F = ForeachNonFiniteCheckAndUnscale;
-      if (plan.args[F::foundInf].Numel() < 1 || plan.args[F::invScale].Numel() < 1) return plan.Refuse("foundInf or invScale is empty.");
-      return WantList(plan, F::scaledGrads, F::scaledGrads, false);
-    })
-    .Does([](const Call& c) -> Status {
-      using F = ForeachNonFiniteCheckAndUnscale;
-      const double inverse = Number(c.args[F::invScale]);
-      bool found = false;
-      for (const Tensor& grad : c.args[F::scaledGrads]) found = simd::UnscaleFindsNonFinite(grad, inverse, c.parallel) || found;
-      const double one = 1;
-      const Tensor& flag = c.args[F::foundInf];
-      if (found) simd::Write(&one, 1, flag.data, flag.dtype, 1);
-      return {};
-    });
-NPU_OP(AmpUpdateScale) = Op<AmpUpdateScale>()
-    .Rules(FloatTensors(AmpUpdateScale::currentScale, AmpUpdateScale::foundInf, AmpUpdateScale::updatedScale), NotEmpty(AmpUpdateScale::currentScale),
-           NotEmpty(AmpUpdateScale::growthTracker), NotEmpty(AmpUpdateScale::foundInf),
-           SameShape(AmpUpdateScale::currentScale, AmpUpdateScale::updatedScale),
-           SameShape(AmpUpdateScale::growthTracker, AmpUpdateScale::updatedGrowthTracker), DtypeIn(AmpUpdateScale::updatedGrowthTracker, kIndexTypes))
-    .Uses(AmpUpdateScale::growthFactor, AmpUpdateScale::backoffFactor, AmpUpdateScale::growthInterval)
-    .Like("hand.amp_update_scale(currentScale, growthTracker, foundInf, growthFactor, backoffFactor, growthInterval)")
-    .Does([](const Call& c) -> Status {
-      using U = AmpUpdateScale;
-      const Args& a = c.args;
-      double scale = Number(a[U::currentScale]);
-      int64_t tracker = simd::LoadInt(a[U::growthTracker].data, a[U::growthTracker].dtype);
-      if (Number(a[U::foundInf]) != 0) {
-        scale *= a[U::backoffFactor];
-        tracker = 0;
-      } else if (++tracker == a[U::growthInterval]) {
-        // A scale that would overflow stays.
-        const auto grown = static_cast<float>(scale * a[U::growthFactor]);
-        if (std::isfinite(grown)) scale = static_cast<double>(grown);
-        tracker = 0;
-      }
-      simd::Write(&scale, 1, a[U::updatedScale].data, a[U::updatedScale].dtype, 1);
-      simd::Write(&tracker, 1, a[U::updatedGrowthTracker].data, a[U::updatedGrowthTracker].dtype, 1);
       return {};
     });
 

@@ -705,23 +705,3 @@ def test_optimizers(dtype, amsgrad, maximize):
             with torch.no_grad():
                 p.copy_(w)
                 judge.state[p]["momentum_buffer"].copy_(buf)
-
-
-def test_gradient_scaling():
-    for bad in (None, INF, NAN):
-        grads = [torch.randn(5), torch.randn(3000)]
-        want = [g * 0.25 for g in grads]
-        if bad is not None:
-            grads[1][2999] = bad
-        found = torch.zeros(1)
-        lib("aclnnForeachNonFiniteCheckAndUnscale", scaledGrads=grads, foundInf=found, invScale=torch.tensor([0.25]))
-        assert found.item() == (bad is not None)
-        assert torch.equal(grads[0], want[0])
-    for inf, tracker in ((0.0, 0), (0.0, 3), (1.0, 2)):
-        scale, new_scale = torch.tensor([8.0]), torch.empty(1)
-        t, new_t = torch.tensor([tracker], dtype=torch.int32), torch.empty(1, dtype=torch.int32)
-        ws, wt = scale.clone(), t.clone()
-        torch._amp_update_scale_(ws, wt, torch.tensor([inf]), 2.0, 0.5, 4)
-        lib("aclnnAmpUpdateScale", currentScale=scale, growthTracker=t, foundInf=torch.tensor([inf]), growthFactor=2.0, backoffFactor=0.5,
-            growthInterval=4, updatedScale=new_scale, updatedGrowthTracker=new_t)
-        assert torch.equal(new_scale, ws) and torch.equal(new_t, wt)

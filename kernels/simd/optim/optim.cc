@@ -1,12 +1,10 @@
 #include "kernels/simd/optim/optim.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 
 #include "kernels/simd/copy/copy.h"
 #include "kernels/simd/rows/convert.h"
-#include "kernels/simd/rows/rows.h"
 #include "kernels/simd/optim/optim_rows.h"
 #include "kernels/simd/rows/walk.h"
 
@@ -90,26 +88,6 @@ void Adam(const AdamStep& s, const Tensor& w, const Tensor& grad, const Tensor& 
 void Sgd(const SgdStep& s, const Tensor& w, const Tensor& grad, const Tensor* momentum_buffer, Parallel& parallel) {
   if (w.dtype == DType::f64) SgdAny<double>(s, w, grad, momentum_buffer, parallel);
   else SgdAny<float>(s, w, grad, momentum_buffer, parallel);
-}
-
-bool UnscaleFindsNonFinite(const Tensor& grad_any, double inv_scale, Parallel& parallel) {
-  const DenseOut grad(grad_any, parallel, true);
-  std::atomic<bool> found{false};
-  const auto run = [&]<class C>(C) {
-    parallel.For(grad->Numel(), kChunk * 16, [&](int64_t begin, int64_t end) {
-      Piece<C> piece;
-      for (int64_t i = begin; i < end; i += kChunk) {
-        const int64_t n = std::min(kChunk, end - i);
-        C* g = piece.Open(*grad, i, n);
-        if (!std::isfinite(Rows<C>().fold[kMaxAbs](g, n, 0))) found.store(true, std::memory_order_relaxed);
-        if (inv_scale != 1) Rows<C>().scale(g, static_cast<C>(inv_scale), g, n);
-        piece.Close(g, *grad, i, n);
-      }
-    });
-  };
-  if (grad->dtype == DType::f64) run(double{});
-  else run(float{});
-  return found.load(std::memory_order_relaxed);
 }
 
 }  // namespace npu::simd

@@ -1,8 +1,7 @@
-// Optimizer steps and gradient scaling on whole tensors. Half types compute in f32 and round once.
+// Optimizer steps on whole tensors. Half types compute in f32 and round once.
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include "base/task/parallel.h"
 #include "tensor/tensor.h"
@@ -27,8 +26,5 @@ struct SgdStep {
 };
 // `momentum_buffer` may be null when momentum is 0.
 void Sgd(const SgdStep& s, const Tensor& w, const Tensor& grad, const Tensor* momentum_buffer, Parallel& parallel);
-
-// Multiplies by inv_scale in place; true when an element was infinite or NaN before.
-bool UnscaleFindsNonFinite(const Tensor& grad, double inv_scale, Parallel& parallel);
 
 }  // namespace npu::simd
