@@ -1,0 +1,223 @@
+// Fused attention, as torch's scaled_dot_product_attention on npu uses it, and its gradient. softmaxOut stays empty as
+// on the card. innerPrecise and paddingMask have no meaning here: sums are always f32, and the card takes no padding
+// mask either.
+#include "gen/abi/ops.h"
+#include "ops/attention/layout.h"
+#include "tensor/shape.h"
+
+namespace npu::ops {
+namespace {
+
+using abi::FlashAttentionScore, abi::FlashAttentionScoreV2, abi::FlashAttentionScoreV3, abi::FlashAttentionVarLenScore;
+using abi::FlashAttentionScoreGrad, abi::FlashAttentionScoreGradV2, abi::FlashAttentionScoreGradV3;
+using abi::FlashAttentionUnpaddingScoreGrad;
+
+// The parameters all variants share; V2 and V3 add a bias type, packed sequences their lengths.
+template <class A, class Key>
+AttentionCall Common(const Args& a, Key key, MaybeIn bias) {
+  AttentionCall c;
+  c.q = &a[A::query];
+  c.k = &a[key];
+  c.v = &a[A::value];
+  c.mask = a[A::attenMaskOptional];
+  c.bias = a[bias];
+  c.drop = a[A::dropMaskOptional];
+  // Empty tensors stand for absent ones.
+  for (const Tensor** t : {&c.mask, &c.bias, &c.drop}) {
+    if (*t != nullptr && (*t)->Numel() == 0) *t = nullptr;
+  }
+  c.layout = a[A::inputLayout];
+  c.heads = a[A::headNum];
+  c.scale = a[A::scaleValue];
+  c.keep = a[A::keepProb];
+  c.before = a[A::preTokens];
+  c.after = a[A::nextTokens];
+  c.sparse_mode = a[A::sparseMode];
+  if constexpr (requires { A::pseType; }) c.bias_type = a[A::pseType];
+  if constexpr (requires { A::actualSeqQLenOptional; }) {
+    c.q_ends = a[A::actualSeqQLenOptional];
+    c.k_ends = a[A::actualSeqKvLenOptional];
+  }
+  return c;
+}
+
+template <class A>
+Status RefuseSink(const Planning& p) {
+  if constexpr (requires { A::sinkOptional; }) {
+    if (p.args[A::sinkOptional] != nullptr) return NotYet(A::kName, "an attention sink is not computed yet.");
+  }
+  if constexpr (requires { A::sinkInOptional; }) {
+    if (p.args[A::sinkInOptional] != nullptr) return NotYet(A::kName, "an attention sink is not computed yet.");
+  }
+  return {};
+}
+
+// Both statistics are f32 with eight columns, or absent.
+Status CheckStat(std::string_view op, std::string_view name, const Tensor* t, const AttentionPlan& plan, bool needed) {
+  if (t == nullptr || t->Numel() == 0) {
+    if (!needed) return {};
+    return Status(Code::kInvalidParam, fmt::format("{}: {} is missing.", op, name))
+        .Remedy("Pass what the forward function wrote there.");
+  }
+  const bool packed = plan.layout == "TND";
+  const int64_t rows = plan.items.empty() ? 0
+                       : packed           ? plan.items.back().q_begin + plan.items.back().q_rows
+                                          : plan.items[0].q_rows;
+  const std::array<int64_t, 4> padded{plan.batch, plan.shape.heads, rows, 8};
+  const std::array<int64_t, 3> tokens{rows, plan.shape.heads, 8};
+  const std::span<const int64_t> want = packed ? std::span<const int64_t>(tokens) : std::span<const int64_t>(padded);
+  if (t->dtype != DType::f32 || !npu::SameShape(t->Shape(), want)) {
+    return Status(Code::kInvalidParam,
+                  fmt::format("{}: {} is {} of shape {}.", op, name, Name(t->dtype), ShapeText(t->Shape())))
+        .Remedy("It is float32 of shape {}.", ShapeText(want));
+  }
+  return {};
+}
+
+void AttentionCost(Planning& p, const AttentionPlan& plan, double products) {
+  double scores = 0;
+  for (const auto& item : plan.items) scores += static_cast<double>(item.q_rows) * static_cast<double>(item.k_rows);
+  p.Cost(5000 +
+         products * scores * static_cast<double>(plan.shape.heads * (plan.shape.dim + plan.shape.value_dim)) / 25);
+}
+
+attention::Stats StatsOf(const AttentionPlan& plan, const Tensor* max, const Tensor* sum) {
+  attention::Stats s;
+  if (max != nullptr && max->Numel() > 0) s.max = plan.Stat(*max);
+  if (sum != nullptr && sum->Numel() > 0) s.sum = plan.Stat(*sum);
+  return s;
+}
+
+template <class A>
+Status PrepareForward(Planning& p) {
+  AttentionPlan plan;
+  NPU_TRY(RefuseSink<A>(p));
+  NPU_TRY(PlanAttention(A::kName, Common<A>(p.args, A::key, A::realShiftOptional), &plan));
+  const Tensor* out = p.args.Maybe(A::attentionOutOut);
+  const Tensor& q = p.args[A::query];
+  // Like the query, with the columns of value.
+  Dims want = DimsOf(q);
+  const bool merged = plan.layout == "BSH" || plan.layout == "SBH";
+  want.size[static_cast<size_t>(want.rank - 1)] = plan.shape.value_dim * (merged ? plan.shape.heads : 1);
+  if (out == nullptr || !npu::SameShape(out->Shape(), want.Span()) || out->dtype != q.dtype) {
+    return p.Refuse("attentionOutOut has shape {}.", out == nullptr ? "(null)" : ShapeText(out->Shape()))
+        .Remedy("It is {} of shape {}.", Name(q.dtype), ShapeText(want.Span()));
+  }
+  NPU_TRY(CheckStat(A::kName, "softmaxMaxOut", p.args.Maybe(A::softmaxMaxOut), plan, false));
+  NPU_TRY(CheckStat(A::kName, "softmaxSumOut", p.args.Maybe(A::softmaxSumOut), plan, false));
+  AttentionCost(p, plan, 1);
+  return {};
+}
+
+template <class A>
+Status RunForward(const Call& c) {
+  AttentionPlan plan;
+  NPU_TRY(PlanAttention(A::kName, Common<A>(c.args, A::key, A::realShiftOptional), &plan));
+  const attention::Heads out = plan.Like(*c.args.Maybe(A::attentionOutOut), plan.shape.heads, plan.shape.value_dim);
+  const attention::Stats stats = StatsOf(plan, c.args.Maybe(A::softmaxMaxOut), c.args.Maybe(A::softmaxSumOut));
+  return attention::Forward(c.parallel, plan.shape, plan.q, plan.k, plan.v, out, stats);
+}
+
+template <class A>
+Status PrepareBackward(Planning& p) {
+  const Args& a = p.args;
+  AttentionPlan plan;
+  NPU_TRY(RefuseSink<A>(p));
+  NPU_TRY(PlanAttention(A::kName, Common<A>(a, A::keyIn, A::pseShiftOptional), &plan));
+  const Tensor* dbias = a.Maybe(A::dpseOut);
+  if (plan.shape.bias.data != nullptr && dbias != nullptr && dbias->Numel() > 0) {
+    return NotYet(A::kName, "the gradient of a position bias is not computed yet.");
+  }
+  NPU_TRY(CheckStat(A::kName, "softmaxMaxOptional", a[A::softmaxMaxOptional], plan, true));
+  NPU_TRY(CheckStat(A::kName, "softmaxSumOptional", a[A::softmaxSumOptional], plan, true));
+  const Tensor* out = a[A::attentionInOptional];
+  if (out == nullptr)
+    return p.Refuse("attentionInOptional is missing.").Remedy("Pass the result of the forward function.");
+  for (const auto& [t, like, name] : {std::tuple{&a[A::dqOut], &a[A::query], "dqOut"},
+                                      {&a[A::dkOut], &a[A::keyIn], "dkOut"},
+                                      {&a[A::dvOut], &a[A::value], "dvOut"},
+                                      {out, &a[A::dy], "attentionInOptional"}}) {
+    const bool type = t->dtype == DType::f32 || IsHalf(t->dtype);
+    if (!npu::SameShape(t->Shape(), like->Shape()) || !type) {
+      return p.Refuse("{} is {} of shape {}.", name, Name(t->dtype), ShapeText(t->Shape()))
+          .Remedy("It is of a float type and has the shape {}.", ShapeText(like->Shape()));
+    }
+  }
+  AttentionCost(p, plan, 2.5);
+  return {};
+}
+
+template <class A>
+Status RunBackward(const Call& c) {
+  const Args& a = c.args;
+  AttentionPlan plan;
+  NPU_TRY(PlanAttention(A::kName, Common<A>(a, A::keyIn, A::pseShiftOptional), &plan));
+  const attention::Shape& s = plan.shape;
+  const attention::Gradients g{plan.Like(a[A::dqOut], s.heads, s.dim), plan.Like(a[A::dkOut], s.kv_heads, s.dim),
+                               plan.Like(a[A::dvOut], s.kv_heads, s.value_dim)};
+  return attention::Backward(
+      c.parallel, s, plan.q, plan.k, plan.v, plan.Like(*a[A::attentionInOptional], s.heads, s.value_dim),
+      StatsOf(plan, a[A::softmaxMaxOptional], a[A::softmaxSumOptional]), plan.Like(a[A::dy], s.heads, s.value_dim), g);
+}
+
+// What forward functions have in common; they differ in a few parameters that are named behind it.
+template <class A>
+consteval Builder ForwardOp() {
+  return Op<A>()
+      .Rules(rule::Attended(A::softmaxMaxOut), rule::Attended(A::softmaxSumOut), rule::Attended(A::softmaxOutOut),
+             rule::Attended(A::attentionOutOut))
+      .Optional(A::softmaxMaxOut, A::softmaxSumOut, A::softmaxOutOut)
+      .Uses(A::query, A::key, A::value, A::realShiftOptional, A::dropMaskOptional, A::paddingMaskOptional,
+            A::attenMaskOptional, A::prefixOptional, A::scaleValue, A::keepProb, A::preTokens, A::nextTokens,
+            A::headNum, A::inputLayout, A::innerPrecise, A::sparseMode)
+      .Like("attention(query, key, value, attenMaskOptional, scaleValue, headNum, inputLayout, sparseMode)")
+      .Tolerance("accumulated")
+      .Prepares(PrepareForward<A>)
+      .Does(RunForward<A>);
+}
+
+template <class A>
+consteval Builder BackwardOp() {
+  return Op<A>()
+      .Rules(rule::Attended(A::dqOut), rule::Attended(A::dkOut), rule::Attended(A::dvOut), rule::Attended(A::dpseOut))
+      .Optional(A::dpseOut)
+      .Uses(A::query, A::keyIn, A::value, A::dy, A::pseShiftOptional, A::dropMaskOptional, A::paddingMaskOptional,
+            A::attenMaskOptional, A::softmaxMaxOptional, A::softmaxSumOptional, A::softmaxInOptional,
+            A::attentionInOptional, A::prefixOptional, A::scaleValue, A::keepProb, A::preTokens, A::nextTokens,
+            A::headNum, A::inputLayout, A::innerPrecise, A::sparseMode)
+      .Like(
+          "attention_backward(query, keyIn, value, dy, attenMaskOptional, scaleValue, headNum, inputLayout, "
+          "sparseMode)")
+      .Tolerance("accumulated")
+      .Prepares(PrepareBackward<A>)
+      .Does(RunBackward<A>);
+}
+
+}  // namespace
+
+NPU_OP(FlashAttentionScore) = ForwardOp<FlashAttentionScore>();
+NPU_OP(FlashAttentionScoreV2) = ForwardOp<FlashAttentionScoreV2>().Uses(FlashAttentionScoreV2::qStartIdxOptional,
+                                                                        FlashAttentionScoreV2::kvStartIdxOptional,
+                                                                        FlashAttentionScoreV2::pseType);
+NPU_OP(FlashAttentionScoreV3) = ForwardOp<FlashAttentionScoreV3>().Uses(FlashAttentionScoreV3::sinkOptional,
+                                                                        FlashAttentionScoreV3::qStartIdxOptional,
+                                                                        FlashAttentionScoreV3::kvStartIdxOptional,
+                                                                        FlashAttentionScoreV3::pseType);
+NPU_OP(FlashAttentionVarLenScore) = ForwardOp<FlashAttentionVarLenScore>().Uses(
+    FlashAttentionVarLenScore::actualSeqQLenOptional, FlashAttentionVarLenScore::actualSeqKvLenOptional);
+
+NPU_OP(FlashAttentionScoreGrad) = BackwardOp<FlashAttentionScoreGrad>();
+NPU_OP(FlashAttentionScoreGradV2) = BackwardOp<FlashAttentionScoreGradV2>().Uses(
+    FlashAttentionScoreGradV2::qStartIdxOptional, FlashAttentionScoreGradV2::kvStartIdxOptional,
+    FlashAttentionScoreGradV2::pseType);
+NPU_OP(FlashAttentionScoreGradV3) = BackwardOp<FlashAttentionScoreGradV3>()
+                                        .Rules(rule::Attended(FlashAttentionScoreGradV3::dsinkOut))
+                                        .Optional(FlashAttentionScoreGradV3::dsinkOut)
+                                        .Uses(FlashAttentionScoreGradV3::sinkInOptional,
+                                              FlashAttentionScoreGradV3::qStartIdxOptional,
+                                              FlashAttentionScoreGradV3::kvStartIdxOptional,
+                                              FlashAttentionScoreGradV3::pseType);
+NPU_OP(FlashAttentionUnpaddingScoreGrad) = BackwardOp<FlashAttentionUnpaddingScoreGrad>().Uses(
+    FlashAttentionUnpaddingScoreGrad::actualSeqQLenOptional, FlashAttentionUnpaddingScoreGrad::actualSeqKvLenOptional);
+
+}  // namespace npu::ops

@@ -1,0 +1,186 @@
+"""Fused attention and its gradient through the C ABI, with attention in float64 and torch's autograd as judge."""
+from __future__ import annotations
+
+import os
+import random
+
+os.environ.setdefault("TORCH_DEVICE_BACKEND_AUTOLOAD", "0")
+
+import pytest  # noqa: E402
+import torch  # noqa: E402
+
+driver = pytest.importorskip("driver")
+from test_products import call, generator, layout  # noqa: E402
+
+SEED = int(os.environ.get("ANYNPU_SEED", random.randrange(1 << 31)))
+print(f"test_attention: ANYNPU_SEED={SEED}")
+CASES = range(int(os.environ.get("ANYNPU_CASES", "25")))
+BIG = 2147483647
+
+
+@pytest.fixture(params=CASES)
+def rng(request) -> random.Random:
+    return random.Random(f"{SEED} {request.node.name}")
+
+
+def to_layout(t: torch.Tensor, name: str) -> torch.Tensor:
+    """[b, n, s, d] as another layout."""
+    b, n, s, d = t.shape
+    return {"BNSD": lambda: t, "BSND": lambda: t.permute(0, 2, 1, 3), "BSH": lambda: t.permute(0, 2, 1, 3).reshape(b, s, n * d),
+            "SBH": lambda: t.permute(2, 0, 1, 3).reshape(s, b, n * d)}[name]().contiguous()
+
+
+def from_layout(t: torch.Tensor, name: str, heads: int) -> torch.Tensor:
+    split = lambda x: x.reshape(*x.shape[:2], heads, x.shape[2] // heads)  # noqa: E731
+    return {"BNSD": lambda: t, "BSND": lambda: t.permute(0, 2, 1, 3), "BSH": lambda: split(t).permute(0, 2, 1, 3),
+            "SBH": lambda: split(t).permute(1, 2, 0, 3)}[name]()
+
+
+def attention(q, k, v, hidden, bias, scale, kept):
+    """Float64; hidden is a bool mask, kept the weights' factors (0 or 1 / keep)."""
+    group = q.shape[1] // k.shape[1]
+    k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
+    scores = scale * (q @ k.mT + bias)
+    scores = scores.masked_fill(hidden, float("-inf"))
+    largest = scores.amax(-1, keepdim=True)
+    weights = (scores - largest.nan_to_num(neginf=0.0)).exp()
+    total = weights.sum(-1, keepdim=True)
+    weights = torch.where(total > 0, weights / total.clamp_min(1e-300), torch.zeros(()).double())
+    return (weights * kept) @ v, largest, total
+
+
+def close(got: torch.Tensor, want: torch.Tensor) -> None:
+    # Rounding of the result, and f32 sums of terms about as large as the largest result or, where they cancel, about 1.
+    eps = torch.finfo(got.dtype).eps
+    bound = want.abs() * eps + (2e-5 * want.abs().max().clamp_min(1) if want.numel() else 0)
+    off = (got.double() - want).abs()
+    assert bool((off <= bound).all()), f"off by {off.max()} where {want.abs().max()} is the largest"
+
+
+@pytest.mark.parametrize("version", ["", "V2", "V3"])
+def test_attention(version, rng):
+    g = generator(rng)
+    dtype = rng.choice([torch.float32, torch.float16, torch.bfloat16])
+    b, group, kv = rng.choice([1, 2]), rng.choice([1, 1, 3]), rng.choice([1, 2])
+    sq = rng.choice([1, 5, 64, 130])
+    sk = rng.choice([sq, sq, 1, 33, 200]) if rng.random() < 0.9 else 1100
+    d, dv = rng.choice([8, 16, 33, 64]), 0
+    name = rng.choice(["BNSD", "BSND", "BSH", "SBH"])
+    dv = d if name in ("BSH", "SBH") else rng.choice([d, 24])
+    n = group * kv
+    make = lambda *s: torch.randn(s, generator=g).to(dtype)  # noqa: E731
+    q, k, v = make(b, n, sq, d), make(b, kv, sk, d), make(b, kv, sk, dv)
+    scale = rng.choice([d**-0.5, 0.3])
+    rows, cols = torch.arange(sq)[:, None], torch.arange(sk)[None]
+    mode = rng.choice([0, 0, 1, 2, 3, 4])
+    mask, hidden, before, after = None, torch.zeros(sq, sk, dtype=torch.bool), BIG, BIG
+    if mode in (0, 1) and (mode == 1 or rng.random() < 0.6):
+        mask = torch.rand(rng.choice([(sq, sk), (1, 1, sq, sk), (b, 1, sq, sk), (b, n, sq, sk)]), generator=g) < 0.4
+        hidden = mask
+        if mode == 0 and rng.random() < 0.3:
+            before, after = rng.randrange(1, 9), rng.randrange(9)
+            hidden = hidden | (cols > rows + after) | (cols < rows - before)
+    if mode in (2, 3, 4):
+        mask = torch.ones(2048, 2048).triu(1).bool()
+        shift = 0 if mode == 2 else sk - sq
+        hidden = cols > rows + shift
+    if mode == 4:
+        before, after = rng.randrange(1, 40), rng.randrange(20)
+        hidden = (cols > rows + shift + after) | (cols < rows + shift - before)
+    bias = make(*rng.choice([(b, n, sq, sk), (1, n, sq, sk)])) if rng.random() < 0.2 else None
+    keep, drop, kept = 1.0, None, torch.ones(()).double()
+    if rng.random() < 0.3:
+        keep = 0.75
+        bits = torch.rand(b * n * sq * sk, generator=g) < keep
+        padded = torch.cat([bits, torch.zeros(-len(bits) % 8, dtype=torch.bool)]).view(-1, 8).long()
+        drop = (padded * (2 ** torch.arange(8))).sum(1).to(torch.uint8)
+        kept = bits.view(b, n, sq, sk).double() / keep
+
+    inputs = [t.double().requires_grad_() for t in (q, k, v)]
+    want, largest, total = attention(*inputs, hidden, 0 if bias is None else bias.double(), scale, kept)
+    lay = lambda t: layout(rng, to_layout(t, name))  # noqa: E731
+    stat = lambda: torch.zeros(b, n, sq, 8)  # noqa: E731
+    common = dict(dropMaskOptional=drop, paddingMaskOptional=None, attenMaskOptional=mask, prefixOptional=None, qStartIdxOptional=None,
+                  kvStartIdxOptional=None, sinkOptional=None, sinkInOptional=None, pseType=1, scaleValue=scale, keepProb=keep,
+                  preTokens=before, nextTokens=after, headNum=n, inputLayout=name, innerPrecise=0, sparseMode=mode)
+    args = dict(query=lay(q), value=lay(v))
+    got = call(f"aclnnFlashAttentionScore{version}", key=lay(k), **args, realShiftOptional=bias, softmaxMaxOut=stat(), softmaxSumOut=stat(),
+               softmaxOutOut=torch.zeros(0), attentionOutOut=lay(torch.zeros_like(want).to(dtype)), **common)
+    out = got["attentionOutOut"]
+    close(from_layout(out, name, n), want.detach())
+    visible = (total > 0).expand(b, n, sq, 8)
+    close(torch.where(visible, got["softmaxMaxOut"], 0.0), torch.where(visible, largest.detach(), 0.0))
+    close(got["softmaxSumOut"], total.detach().expand(b, n, sq, 8))
+    if bias is not None and version == "V2":
+        return
+    # The gradient sees the rounded result, as it does in training.
+    dy = make(*want.shape)
+    if dtype == torch.float32:
+        grads = torch.autograd.grad((want * dy.double()).sum(), inputs)
+        back = call(f"aclnnFlashAttentionScoreGrad{version}", keyIn=lay(k), **args, dy=lay(dy), pseShiftOptional=bias,
+                    softmaxMaxOptional=got["softmaxMaxOut"], softmaxSumOptional=got["softmaxSumOut"], softmaxInOptional=None,
+                    attentionInOptional=out, dqOut=lay(q), dkOut=lay(k), dvOut=lay(v), dpseOut=None, dsinkOut=None, **common)
+        for result, grad, heads in zip(("dqOut", "dkOut", "dvOut"), grads, (n, kv, kv)):
+            close(from_layout(back[result], name, heads), grad)
+    else:
+        grads = torch.autograd.grad((want * dy.double()).sum(), inputs)
+        back = call(f"aclnnFlashAttentionScoreGrad{version}", keyIn=lay(k), **args, dy=lay(dy), pseShiftOptional=bias,
+                    softmaxMaxOptional=got["softmaxMaxOut"], softmaxSumOptional=got["softmaxSumOut"], softmaxInOptional=None,
+                    attentionInOptional=out, dqOut=lay(q), dkOut=lay(k), dvOut=lay(v), dpseOut=None, dsinkOut=None, **common)
+        for result, grad, heads in zip(("dqOut", "dkOut", "dvOut"), grads, (n, kv, kv)):
+            # The rounded output enters through the row sums of dy * out.
+            off = (from_layout(back[result], name, heads).double() - grad).abs().max()
+            assert off <= torch.finfo(dtype).eps * 4 * grad.abs().max().clamp_min(1), result
+
+
+def test_packed_sequences(rng):
+    g = generator(rng)
+    dtype = torch.float32
+    n, kv, d = 4, 2, 16
+    lengths = [(rng.choice([1, 7, 140]), rng.choice([1, 9, 65])) for _ in range(rng.choice([1, 3]))]
+    causal = rng.random() < 0.5
+    parts = [[torch.randn(s, h, d, generator=g).double().requires_grad_() for s, h in ((a, n), (c, kv), (c, kv))] for a, c in lengths]
+    wants, stats = [], []
+    for q, k, v in parts:
+        heads = [t.permute(1, 0, 2)[None] for t in (q, k, v)]
+        rows, cols = torch.arange(len(q))[:, None], torch.arange(len(k))[None]
+        hidden = cols > rows + len(k) - len(q) if causal else torch.zeros(len(q), len(k), dtype=torch.bool)
+        out, largest, total = attention(*heads, hidden, 0, 0.25, torch.ones(()).double())
+        wants.append(out[0].permute(1, 0, 2))
+    tokens = lambda i: torch.cat([p[i].detach() for p in parts]).to(dtype)  # noqa: E731
+    q, k, v, want = tokens(0), tokens(1), tokens(2), torch.cat(wants)
+    ends = lambda i: [sum(x[i] for x in lengths[: j + 1]) for j in range(len(lengths))]  # noqa: E731
+    common = dict(dropMaskOptional=None, paddingMaskOptional=None, attenMaskOptional=torch.ones(2048, 2048).triu(1).bool() if causal else None,
+                  prefixOptional=None, actualSeqQLenOptional=ends(0), actualSeqKvLenOptional=ends(1), scaleValue=0.25, keepProb=1.0,
+                  preTokens=BIG, nextTokens=BIG, headNum=n, inputLayout="TND", innerPrecise=0, sparseMode=3 if causal else 0)
+    stat = lambda: torch.zeros(len(q), n, 8)  # noqa: E731
+    got = call("aclnnFlashAttentionVarLenScore", query=q, key=k, value=v, realShiftOptional=None, softmaxMaxOut=stat(), softmaxSumOut=stat(),
+               softmaxOutOut=torch.zeros(0), attentionOutOut=torch.zeros_like(q), **common)
+    close(got["attentionOutOut"], want.detach())
+    dy = torch.randn(q.shape, generator=g)
+    leaves = [t for p in parts for t in p]
+    grads = torch.autograd.grad((want * dy.double()).sum(), leaves, allow_unused=True)
+    back = call("aclnnFlashAttentionUnpaddingScoreGrad", query=q, keyIn=k, value=v, dy=dy, pseShiftOptional=None,
+                softmaxMaxOptional=got["softmaxMaxOut"], softmaxSumOptional=got["softmaxSumOut"], softmaxInOptional=None,
+                attentionInOptional=got["attentionOutOut"], dqOut=torch.zeros_like(q), dkOut=torch.zeros_like(k), dvOut=torch.zeros_like(v),
+                dpseOut=None, **common)
+    for i, name in enumerate(("dqOut", "dkOut", "dvOut")):
+        close(back[name], torch.cat(grads[i::3]))
+
+
+def test_wrong_calls_name_the_parameter():
+    f = torch.zeros
+    good = dict(query=f(1, 2, 4, 8), key=f(1, 2, 4, 8), value=f(1, 2, 4, 8), realShiftOptional=None, dropMaskOptional=None,
+                paddingMaskOptional=None, attenMaskOptional=None, prefixOptional=None, scaleValue=1.0, keepProb=1.0, preTokens=BIG, nextTokens=BIG,
+                headNum=2, inputLayout="BNSD", innerPrecise=0, sparseMode=0, softmaxMaxOut=f(1, 2, 4, 8), softmaxSumOut=f(1, 2, 4, 8),
+                softmaxOutOut=f(0), attentionOutOut=f(1, 2, 4, 8))
+    call("aclnnFlashAttentionScore", **good)
+    for change, words in [
+        (dict(headNum=3), ["headNum", "3"]), (dict(key=f(1, 2, 4, 7)), ["key", "[1, 2, 4, 7]"]), (dict(inputLayout="SBND"), ["inputLayout"]),
+        (dict(attenMaskOptional=f(4, 5).bool()), ["attenMaskOptional", "[4, 5]"]), (dict(keepProb=0.0), ["keepProb"]),
+        (dict(softmaxSumOut=f(1, 2, 4)), ["softmaxSumOut"]), (dict(attentionOutOut=f(1, 2, 8, 4)), ["attentionOutOut"]),
+        (dict(sparseMode=6), ["sparseMode 6"]), (dict(value=f(1, 2, 4, 8).double()), ["float64"]),
+    ]:
+        with pytest.raises(driver.CallFailed) as failed:
+            call("aclnnFlashAttentionScore", **{**good, **change})
+        assert all(w in failed.value.text for w in ["aclnnFlashAttentionScore", *words]), failed.value.text
