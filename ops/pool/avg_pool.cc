@@ -49,11 +49,10 @@ NPU_OP(AvgPool2d) =
 
 NPU_OP(AvgPool2dBackward) =
     Op<AvgPool2dBackward>()
-        .Rules(rule::SameShape(AvgPool2dBackward::self, AvgPool2dBackward::gradInput),
-               rule::AnyDtype(AvgPool2dBackward::gradInput))
-        .Uses(AvgPool2dBackward::gradOutput, AvgPool2dBackward::kernelSize, AvgPool2dBackward::stride,
-              AvgPool2dBackward::padding, AvgPool2dBackward::ceilMode, AvgPool2dBackward::countIncludePad,
-              AvgPool2dBackward::divisorOverride, AvgPool2dBackward::cubeMathType)
+        .Rules(rule::Image(AvgPool2dBackward::gradInput))
+        .Uses(AvgPool2dBackward::self, AvgPool2dBackward::gradOutput, AvgPool2dBackward::kernelSize,
+              AvgPool2dBackward::stride, AvgPool2dBackward::padding, AvgPool2dBackward::ceilMode,
+              AvgPool2dBackward::countIncludePad, AvgPool2dBackward::divisorOverride, AvgPool2dBackward::cubeMathType)
         .Like(
             "torch.ops.aten.avg_pool2d_backward(gradOutput, self, kernelSize, stride, padding, ceilMode, "
             "countIncludePad, divisorOverride or None)")
@@ -64,6 +63,7 @@ NPU_OP(AvgPool2dBackward) =
           NPU_TRY(CheckImage(p, x, AvgPool2dBackward::self));
           NPU_TRY(CheckImage(p, a[AvgPool2dBackward::gradOutput], AvgPool2dBackward::gradOutput));
           NPU_TRY(CheckImage(p, a[AvgPool2dBackward::gradInput], AvgPool2dBackward::gradInput));
+          NPU_TRY(CheckLike(p, a[AvgPool2dBackward::gradInput], AvgPool2dBackward::gradInput, x));
           State s{{}, {a[AvgPool2dBackward::countIncludePad], a[AvgPool2dBackward::divisorOverride]}};
           int64_t h = 0, w = 0;
           NPU_TRY(PlanPool(p, x,
@@ -104,9 +104,8 @@ NPU_OP(AdaptiveAvgPool2d) = Op<AdaptiveAvgPool2d>()
 
 NPU_OP(AdaptiveAvgPool2dBackward) =
     Op<AdaptiveAvgPool2dBackward>()
-        .Rules(rule::SameShape(AdaptiveAvgPool2dBackward::self, AdaptiveAvgPool2dBackward::out),
-               rule::AnyDtype(AdaptiveAvgPool2dBackward::out))
-        .Uses(AdaptiveAvgPool2dBackward::gradOutput)
+        .Rules(rule::Image(AdaptiveAvgPool2dBackward::out))
+        .Uses(AdaptiveAvgPool2dBackward::self, AdaptiveAvgPool2dBackward::gradOutput)
         .Like("torch.ops.aten._adaptive_avg_pool2d_backward(gradOutput, self)")
         .Tolerance("accumulated")
         .Prepares([](Planning& p) -> Status {
@@ -115,6 +114,7 @@ NPU_OP(AdaptiveAvgPool2dBackward) =
           NPU_TRY(CheckImage(p, x, AdaptiveAvgPool2dBackward::self));
           NPU_TRY(CheckImage(p, dy, AdaptiveAvgPool2dBackward::gradOutput));
           NPU_TRY(CheckImage(p, a[AdaptiveAvgPool2dBackward::out], AdaptiveAvgPool2dBackward::out));
+          NPU_TRY(CheckLike(p, a[AdaptiveAvgPool2dBackward::out], AdaptiveAvgPool2dBackward::out, x));
           return CheckSize(p, dy, AdaptiveAvgPool2dBackward::gradOutput, x, Height(dy), Width(dy));
         })
         .Does([](const Call& c) {

@@ -52,6 +52,11 @@ Status CheckSize(const Planning& plan, const Tensor& t, TensorToken name, const 
   return {};
 }
 
+Status CheckLike(const Planning& plan, const Tensor& t, TensorToken name, const Tensor& like) {
+  return CheckSize(plan, t, name, like, like.shape[static_cast<size_t>(like.rank - 2)],
+                   like.shape[static_cast<size_t>(like.rank - 1)]);
+}
+
 Status PlanPool(const Planning& plan, const Tensor& x, const PoolNumbers& numbers, pool::Window* window, int64_t* h,
                 int64_t* w) {
   if (!PairOf(numbers.kernel, 0, &window->kernel) || !PairOf(numbers.stride, 0, &window->stride) ||

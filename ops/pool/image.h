@@ -16,6 +16,9 @@ Status CheckImage(const Planning& plan, const Tensor& t, TensorToken name);
 // The tensor has the batch and channels of `like` and this height and width.
 Status CheckSize(const Planning& plan, const Tensor& t, TensorToken name, const Tensor& like, int64_t h, int64_t w);
 
+// The same, of the whole shape of `like`.
+Status CheckLike(const Planning& plan, const Tensor& t, TensorToken name, const Tensor& like);
+
 // Pooling arguments: one value for both dimensions or two; an empty stride means the kernel.
 struct PoolNumbers {
   std::span<const int64_t> kernel, stride, padding, dilation;

@@ -196,9 +196,9 @@ NPU_OP(AdaptiveMaxPool2d) = Op<AdaptiveMaxPool2d>()
 
 NPU_OP(AdaptiveMaxPool2dBackward) =
     Op<AdaptiveMaxPool2dBackward>()
-        .Rules(rule::SameShape(AdaptiveMaxPool2dBackward::self, AdaptiveMaxPool2dBackward::gradInput),
-               rule::AnyDtype(AdaptiveMaxPool2dBackward::gradInput))
-        .Uses(AdaptiveMaxPool2dBackward::gradOutput, AdaptiveMaxPool2dBackward::indices)
+        .Rules(rule::Image(AdaptiveMaxPool2dBackward::gradInput))
+        .Uses(AdaptiveMaxPool2dBackward::self, AdaptiveMaxPool2dBackward::gradOutput,
+              AdaptiveMaxPool2dBackward::indices)
         .Like("torch.ops.aten.adaptive_max_pool2d_backward(gradOutput, self, indices)")
         .Tolerance("accumulated")
         .Prepares([](Planning& p) -> Status {
@@ -207,6 +207,7 @@ NPU_OP(AdaptiveMaxPool2dBackward) =
           NPU_TRY(CheckImage(p, x, AdaptiveMaxPool2dBackward::self));
           NPU_TRY(CheckImage(p, dy, AdaptiveMaxPool2dBackward::gradOutput));
           NPU_TRY(CheckImage(p, a[AdaptiveMaxPool2dBackward::gradInput], AdaptiveMaxPool2dBackward::gradInput));
+          NPU_TRY(CheckLike(p, a[AdaptiveMaxPool2dBackward::gradInput], AdaptiveMaxPool2dBackward::gradInput, x));
           NPU_TRY(CheckSize(p, dy, AdaptiveMaxPool2dBackward::gradOutput, x, dy.shape[static_cast<size_t>(dy.rank - 2)],
                             dy.shape[static_cast<size_t>(dy.rank - 1)]));
           return CheckIndices(p, &a[AdaptiveMaxPool2dBackward::indices], AdaptiveMaxPool2dBackward::indices, dy);
