@@ -49,9 +49,17 @@ Ref<TaskStream> TaskStream::Make(Pool& pool, const Options& options) {
 TaskStream::TaskStream(Pool& pool, const Options& options)
     : pool_(pool), options_(options), target_(std::make_shared<Target>(this)), waker_(target_) {}
 
-TaskStream::~TaskStream() { target_->Forget(); }
+TaskStream::~TaskStream() {
+  target_->Forget();
+  if (options_.release_context != nullptr) options_.release_context(options_.context);
+}
 
 Status TaskStream::Enqueue(TaskPtr task) {
+  uint64_t position = 0;
+  return Submit(std::move(task), &position);
+}
+
+Status TaskStream::Submit(TaskPtr task, uint64_t* position) {
   const uint32_t cost = task->CostNs();
   std::unique_lock lock(mutex_);
   if (!aborted_.ok()) {
@@ -60,7 +68,7 @@ Status TaskStream::Enqueue(TaskPtr task) {
     task->Drop(why);
     return why;
   }
-  ++submitted_;
+  *position = ++submitted_;
   if (state_ != State::kIdle) {
     queue_.push_back(std::move(task));
     return {};
@@ -234,6 +242,11 @@ uint64_t TaskStream::submitted() const {
 Status TaskStream::Failure() const {
   const std::lock_guard lock(mutex_);
   return aborted_.ok() ? failure_ : aborted_;
+}
+
+Status TaskStream::AbortReason() const {
+  const std::lock_guard lock(mutex_);
+  return aborted_;
 }
 
 void TaskStream::SetStopOnFailure(bool stop) {

@@ -18,10 +18,19 @@ namespace npu::rt {
 // Work estimated below this runs inline on an idle stream: the price of waking a worker (docs/performance.md, Runtime).
 inline constexpr uint32_t kInlineNs = 3000;
 
+// What clients set on a stream and read back.
+struct StreamSettings {
+  std::atomic<uint32_t> overflow_switch{0};
+  std::atomic<uint32_t> user_tag{0};
+  std::atomic<uint32_t> cache_op_info{0};
+  std::atomic<uint32_t> core_limit[2] = {0, 0};  // cube, vector; 0 is the device's
+};
+
 class TaskStream final : public Stream {
  public:
   struct Options {
-    Context* context = nullptr;  // outlives the stream
+    Context* context = nullptr;
+    void (*release_context)(Context*) = nullptr;  // gives back the stream's count of its context
     uint32_t id = 0;
     uint32_t priority = 0;
     uint32_t flags = 0;
@@ -38,9 +47,12 @@ class TaskStream final : public Stream {
   uint32_t id() const override { return options_.id; }
   uint32_t priority() const { return options_.priority; }
   uint32_t flags() const { return options_.flags; }
+  StreamSettings& settings() { return settings_; }
 
   // The failure that the next synchronise will report; ok when there is none.
   Status Failure() const;
+  // Why the stream was aborted; ok while it was not.
+  Status AbortReason() const;
   // Waits until nothing is queued, without taking the failure.
   Status WaitIdle(Deadline deadline);
 
@@ -54,8 +66,12 @@ class TaskStream final : public Stream {
   // The front task waits for `other`, so that a synchronising thread can run that one. Called by the task inside Run.
   void SetBlockedOn(Ref<TaskStream> other);
 
-  // Number of the last task given to this stream, from 1.
+  // As Enqueue; `*position` is the task's number on this stream, from 1.
+  Status Submit(TaskPtr task, uint64_t* position);
+  // Number of the last task given to this stream.
   uint64_t submitted() const;
+  // Waits until so many tasks are done, helping as Synchronize does; takes no failure.
+  Status WaitFor(uint64_t until, Deadline deadline);
 
   // For the pool: runs tasks if the stream is still ready.
   void Serve();
@@ -75,11 +91,11 @@ class TaskStream final : public Stream {
   void Advance(uint64_t tasks);
   void MakeReady(std::unique_lock<std::mutex>& lock);
   bool Help(uint64_t until);
-  Status WaitFor(uint64_t until, Deadline deadline);
   Outcome RunGuarded(Task& task, TaskContext& context);
 
   Pool& pool_;
   const Options options_;
+  StreamSettings settings_;
   std::shared_ptr<Target> target_;
   Waker waker_;
 

@@ -1,13 +1,13 @@
 #include "runtime/workers/pool.h"
 
 #include <pthread.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <chrono>
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "runtime/stream/task_stream.h"
@@ -24,10 +24,10 @@ constexpr auto kExitPatience = std::chrono::milliseconds(300);
 struct Pools {
   std::mutex mutex;
   std::vector<std::unique_ptr<Pool>> by_card;
-  int processes = 1;
-  int in_use = 0;
+  int in_use = 0;      // in this process
+  int in_use_all = 0;  // in all processes, as last counted
 
-  int WorkersEach() const { return std::max(1, UsableCores() / std::max(1, in_use * processes)); }
+  int WorkersEach() const { return std::max(1, UsableCores() / std::max({1, in_use, in_use_all})); }
   void Resize() {
     for (auto& pool : by_card) {
       if (pool) pool->parallel().Resize(WorkersEach());
@@ -38,20 +38,6 @@ Pools& pools() {
   static auto* all = new Pools;
   return *all;
 }
-
-// Signals are for the client's threads.
-class BlockSignals {
- public:
-  BlockSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~BlockSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_;
-};
 
 }  // namespace
 
@@ -69,11 +55,10 @@ Pool& Pool::Of(int card) {
   return *pool;
 }
 
-void Pool::Share(int computing_processes) {
+void Pool::ShareBetween(int cards_in_use) {
   Pools& all = pools();
   const std::lock_guard lock(all.mutex);
-  all.processes = std::max(1, computing_processes);
-  all.Resize();
+  if (std::exchange(all.in_use_all, cards_in_use) != cards_in_use) all.Resize();
 }
 
 void Pool::StopAll() {

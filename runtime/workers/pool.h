@@ -31,8 +31,8 @@ class Pool {
   static Pool& Of(int card);
   // Tells all workers of all pools to leave, and waits a moment for running tasks.
   static void StopAll();
-  // Shares the cores again, between the cards in use here times the processes that compute on this machine.
-  static void Share(int computing_processes);
+  // Shares the cores again, between so many cards in use by all processes of the machine.
+  static void ShareBetween(int cards_in_use);
 
   // For tests: a pool of its own.
   Pool(int card, int workers);

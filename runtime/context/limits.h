@@ -1,0 +1,32 @@
+// Settings of the process and its devices that clients set and other rooms read.
+#pragma once
+
+#include <cstdint>
+
+#include "base/status/status.h"
+
+namespace npu::rt {
+
+// aclSysParamOpt: 0 deterministic, 1 debug kernel, 2 strong consistency, 3 early start. 0 when never set.
+inline constexpr int kProcessParams = 4;
+void SetProcessParam(int option, int64_t value);
+int64_t ProcessParam(int option);
+
+// May `device` reach the memory of `peer`? Logical numbers. Copies between devices of one process ask for it.
+Status SetPeerAccess(int device, int peer, bool enabled);
+bool PeerAccess(int device, int peer);
+
+// Cores kernels may count on (kind 0 cube, 1 vector): the profile's number unless lowered.
+Result<uint32_t> CoreNumber(int kind, const char* function);
+Result<uint32_t> DeviceCoreLimit(int device, int kind, const char* function);
+void SetDeviceCoreLimit(int device, int kind, uint32_t cores);  // 0: back to the profile's
+
+// 0 saturation, 1 inf and nan.
+void SetSaturationMode(int device, int mode);
+int SaturationMode(int device);
+
+// Time limit of a kernel in microseconds; 0 is none.
+void SetExecuteLimitUs(uint64_t us);
+uint64_t ExecuteLimitUs();
+
+}  // namespace npu::rt

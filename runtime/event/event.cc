@@ -1,0 +1,305 @@
+#include "runtime/event/event.h"
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <utility>
+
+#include "base/handle/table.h"
+#include "runtime/context/context.h"
+#include "runtime/context/devices.h"
+#include "runtime/context/kinds.h"
+#include "runtime/workers/process.h"
+#include "runtime/workers/timer.h"
+
+namespace npu::rt {
+namespace {
+
+HandleTable<Event>& events() {
+  static auto* table = new HandleTable<Event>(kEventHandle, "event");
+  return *table;
+}
+
+std::atomic<uint64_t> wait_limit_ms{0};
+std::atomic<uint32_t> next_id{0};
+constexpr int kMaxCards = device::kMaxCards;
+std::atomic<uint32_t> plain_events[kMaxCards];  // by card: those that hold a hardware number on the real product
+
+int64_t NowNs() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+class RecordTask final : public Task {
+ public:
+  explicit RecordTask(std::shared_ptr<EventMark> mark) : mark_(std::move(mark)) {}
+  Outcome Run(TaskContext&) override {
+    mark_->Finish({});
+    return Outcome::Done();
+  }
+  void Drop(const Status& why) override { mark_->Finish(why); }
+  const char* Name() const override { return "event record"; }
+  uint32_t CostNs() const override { return 200; }
+
+ private:
+  std::shared_ptr<EventMark> mark_;
+};
+
+class WaitTask final : public Task {
+ public:
+  WaitTask(std::shared_ptr<EventMark> mark, TaskStream& own, uint64_t limit_ms, std::shared_ptr<std::atomic<int>> pending)
+      : mark_(std::move(mark)), own_(own), limit_ms_(limit_ms), pending_(std::move(pending)) {
+    pending_->fetch_add(1, std::memory_order_relaxed);
+  }
+  ~WaitTask() override { pending_->fetch_sub(1, std::memory_order_release); }
+
+  Outcome Run(TaskContext& context) override {
+    if (mark_->done()) return Finished();
+    if (context.stopping) return Outcome::Done(Error(Code::kStreamAbort, "A wait for an event was aborted."));
+    if (limit_ms_ > 0) {
+      if (!started_) {
+        started_ = true;
+        deadline_ = Deadline::FromMs(static_cast<int64_t>(limit_ms_));
+        WakeAt(deadline_.at(), context.waker);
+      } else if (deadline_.passed()) {
+        return Outcome::Done(Error(Code::kEventSyncTimeout,
+                                   "Stream {} of card {} waited {} ms for an event that was not reached.", own_.id(),
+                                   own_.card(), limit_ms_)
+                                 .Remedy("Look at what its recording stream waits for, or raise the limit."));
+      }
+    }
+    Ref<TaskStream> recorder;
+    if (!mark_->AddWaker(context.waker, &recorder)) return Finished();
+    own_.SetBlockedOn(std::move(recorder));
+    return Outcome::Parked();
+  }
+  const char* Name() const override { return "event wait"; }
+
+ private:
+  // What follows would use results that the failed stream has not made.
+  Outcome Finished() const { return Outcome::Done(mark_->status()); }
+
+  std::shared_ptr<EventMark> mark_;
+  TaskStream& own_;
+  const uint64_t limit_ms_;
+  bool started_ = false;
+  Deadline deadline_ = Deadline::Never();
+  std::shared_ptr<std::atomic<int>> pending_;
+};
+
+class FunctionTask final : public Task {
+ public:
+  explicit FunctionTask(std::function<void()> f) : f_(std::move(f)) {}
+  Outcome Run(TaskContext&) override {
+    f_();
+    return Outcome::Done();
+  }
+  const char* Name() const override { return "event reset"; }
+  uint32_t CostNs() const override { return 200; }
+
+ private:
+  std::function<void()> f_;
+};
+
+Status ForExternalOnly(const Event& event, const char* function) {
+  if (event.flags() == kEventExternal) {
+    return Error(Code::kFeatureNotSupported, "{}: the event was made for graphs (ACL_EVENT_EXTERNAL).", function)
+        .Remedy("Use an event without that flag.");
+  }
+  return {};
+}
+
+}  // namespace
+
+void EventMark::Finish(Status status) {
+  std::vector<Waker> wake;
+  Ref<TaskStream> stream;
+  {
+    const std::lock_guard lock(mutex_);
+    if (done()) return;
+    status_ = std::move(status);
+    time_ns_ = NowNs();
+    wake.swap(wakers_);
+    std::swap(stream, stream_);
+    done_.store(true, std::memory_order_release);
+  }
+  for (const Waker& waker : wake) waker.Wake();
+}
+
+bool EventMark::AddWaker(const Waker& waker, Ref<TaskStream>* recorder) {
+  const std::lock_guard lock(mutex_);
+  if (done()) return false;
+  wakers_.push_back(waker);
+  *recorder = stream_;
+  return true;
+}
+
+void EventMark::SetPlace(Ref<TaskStream> stream, uint64_t position) {
+  const std::lock_guard lock(mutex_);
+  if (done()) return;
+  stream_ = std::move(stream);
+  position_ = position;
+}
+
+Status EventMark::Wait(Deadline deadline, const char* function) {
+  while (!done()) {
+    Ref<TaskStream> stream;
+    uint64_t position = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      stream = stream_;
+      position = position_;
+    }
+    // Without a place the recording thread is still inside its call; it is about to set one.
+    if (!stream) {
+      Pause();
+      continue;
+    }
+    if (!stream->WaitFor(position, deadline).ok() && !done()) {
+      return Error(Code::kEventSyncTimeout, "{}: the event was not reached within the time limit; stream {} of card {} is to record it.",
+                   function, stream->id(), stream->card())
+          .Remedy("Wait longer, or look for a task that waits for something that never comes.");
+    }
+  }
+  return status();
+}
+
+Event::Event(const Options& options, uint32_t id, int card)
+    : options_(options), id_(id), card_(card), waits_pending_(std::make_shared<std::atomic<int>>(0)) {}
+
+Event::~Event() {
+  if (!ex()) plain_events[card_].fetch_sub(1, std::memory_order_relaxed);
+}
+
+std::shared_ptr<EventMark> Event::latest() const {
+  const std::lock_guard lock(mutex_);
+  return latest_;
+}
+
+Status Event::Record(TaskStream& stream, const char* function) {
+  if (flags() == kEventDeviceUseOnly) {
+    return Error(Code::kOutOfRange, "{}: the event is for use by kernels only (ACL_EVENT_DEVICE_USE_ONLY).", function)
+        .Remedy("Record an event without that flag.");
+  }
+  auto mark = std::make_shared<EventMark>();
+  {
+    const std::lock_guard lock(mutex_);
+    latest_ = mark;
+  }
+  uint64_t position = 0;
+  NPU_TRY(stream.Submit(std::make_unique<RecordTask>(mark), &position));
+  if (!mark->done()) mark->SetPlace(Ref<TaskStream>::Share(&stream), position);
+  return {};
+}
+
+Status Event::WaitOn(TaskStream& stream, uint64_t limit_ms, const char* function) {
+  if (flags() == kEventTimeLine) {
+    return Error(Code::kFeatureNotSupported, "{}: the event only takes times (ACL_EVENT_TIME_LINE) and cannot be waited for.", function)
+        .Remedy("Create it with ACL_EVENT_SYNC as well.");
+  }
+  auto mark = latest();
+  if (!mark || (mark->done() && mark->status().ok())) return stream.AbortReason();
+  return stream.Enqueue(std::make_unique<WaitTask>(std::move(mark), stream, limit_ms > 0 ? limit_ms : WaitLimitMs(), waits_pending_));
+}
+
+Status Event::Reset(TaskStream& stream, const char* function) {
+  const bool times_only = flags() == kEventTimeLine || flags() == kEventCaptureProgress;
+  if (ex() || times_only) {
+    return Error(Code::kFeatureNotSupported, "{}: {} cannot be reset.", function,
+                 ex() ? "events of aclrtCreateEventExWithFlag" : "an event that only takes times")
+        .Remedy("Record it again instead.");
+  }
+  auto mark = latest();
+  if (!mark) return {};
+  return stream.Enqueue(std::make_unique<FunctionTask>([self = Ref<Event>::Share(this), mark] {
+    const std::lock_guard lock(self->mutex_);
+    if (self->latest_ == mark) self->latest_ = nullptr;
+  }));
+}
+
+Status Event::Synchronize(Deadline deadline, const char* function) {
+  NPU_TRY(ForExternalOnly(*this, function));
+  const auto mark = latest();
+  return mark ? mark->Wait(deadline, function) : Status();
+}
+
+Result<bool> Event::Reached(const char* function) const {
+  NPU_TRY(ForExternalOnly(*this, function));
+  const auto mark = latest();
+  if (!mark) return ex();
+  if (!mark->done()) return false;
+  NPU_TRY(mark->status());
+  return true;
+}
+
+Result<void*> MakeEvent(const Event::Options& options, const char* function) {
+  NPU_ASSIGN(Ref<Context> context, Current(function));
+  const int card = context->card();
+  const bool counted = options.kind == Event::Kind::kPlain;
+  if (counted) {
+    NPU_ASSIGN(device::Machine * machine, TheMachine());
+    const uint32_t limit = machine->profile().max_events;
+    if (plain_events[card].fetch_add(1, std::memory_order_relaxed) >= limit) {
+      plain_events[card].fetch_sub(1, std::memory_order_relaxed);
+      return Error(Code::kNoEventResource, "{}: device {} ({}) has {} events, which is its limit.", function, context->device(),
+                   machine->profile().soc, limit)
+          .Remedy("Destroy events that are no longer used, or use aclrtCreateEventExWithFlag, which has no such limit.");
+    }
+  }
+  const uint32_t id = next_id.fetch_add(1, std::memory_order_relaxed);
+  void* raw = events().Add(Ref<Event>::Adopt(new Event(options, id, card)));
+  if (raw == nullptr) return Error(Code::kNoEventResource, "{}: no event handles are left.", function);
+  return raw;
+}
+
+Status DestroyEvent(void* raw, const char* function) {
+  if (Forked()) return ForkedError(function);
+  return events().Remove(raw, function, "event").status();
+}
+
+Result<Ref<Event>> FindEvent(const void* raw, const char* function) {
+  if (Forked()) [[unlikely]] return ForkedError(function);
+  return events().Get(raw, function, "event");
+}
+
+Result<uint32_t> EventsLeft(const char* function) {
+  NPU_ASSIGN(Ref<Context> context, Current(function));
+  NPU_ASSIGN(device::Machine * machine, TheMachine());
+  const uint32_t used = plain_events[context->card()].load(std::memory_order_relaxed);
+  return machine->profile().max_events - std::min(used, machine->profile().max_events);
+}
+
+namespace {
+Result<int64_t> TimeOf(const Event& event, const char* which, const char* function) {
+  NPU_TRY(ForExternalOnly(event, function));
+  const auto mark = event.latest();
+  if (!mark) {
+    return Error(Code::kInternal, "{}: {} was never recorded.", function, which).Remedy("Record it on a stream first.");
+  }
+  if ((event.flags() & kEventTimeLine) == 0) {
+    return Error(Code::kEventTimestamp, "{}: {} takes no times.", function, which)
+        .Remedy("Create it with ACL_EVENT_TIME_LINE (enable_timing=True in torch).");
+  }
+  if (!mark->done()) {
+    return Error(Code::kEventTimestamp, "{}: {} has not been reached yet.", function, which)
+        .Remedy("Synchronise it before asking for its time.");
+  }
+  NPU_TRY(mark->status());
+  return mark->time_ns();
+}
+}  // namespace
+
+Result<float> ElapsedMs(const Event& start, const Event& end, const char* function) {
+  NPU_ASSIGN(const int64_t from, TimeOf(start, "startEvent", function));
+  NPU_ASSIGN(const int64_t to, TimeOf(end, "endEvent", function));
+  return static_cast<float>(static_cast<double>(to - from) / 1e6);
+}
+
+Result<uint64_t> TimestampUs(const Event& event, const char* function) {
+  NPU_ASSIGN(const int64_t time, TimeOf(event, "event", function));
+  return static_cast<uint64_t>(time / 1000);
+}
+
+void SetWaitLimit(uint32_t seconds) { wait_limit_ms.store(uint64_t{seconds} * 1000, std::memory_order_relaxed); }
+uint64_t WaitLimitMs() { return wait_limit_ms.load(std::memory_order_relaxed); }
+
+}  // namespace npu::rt
