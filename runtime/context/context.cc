@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "base/handle/table.h"
+#include "runtime/callback/callback.h"
 #include "runtime/context/devices.h"
 #include "runtime/context/kinds.h"
 #include "runtime/workers/process.h"
@@ -188,6 +189,7 @@ Status Context::DestroyStream(void* raw, bool force, const char* function) {
   if (!force) static_cast<void>(stream->WaitIdle(Deadline::In(kClosePatience)));
   stream->Abort(gone);
   static_cast<void>(stream->WaitIdle(Deadline::In(kAbortPatience)));
+  ForgetCallbacks(*stream);
   stream_ids().Give(card_, stream->id());
   return {};
 }
@@ -239,7 +241,9 @@ void Context::Close() {
   }
   for (void* raw : handles) {
     auto stream = stream_table().Remove(raw, "", "stream");
-    if (stream.ok()) stream_ids().Give(card_, (*stream)->id());
+    if (!stream.ok()) continue;
+    ForgetCallbacks(**stream);
+    stream_ids().Give(card_, (*stream)->id());
   }
   static_cast<void>(context_table().Remove(handle_, "", "context"));
 }

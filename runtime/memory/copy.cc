@@ -1,0 +1,212 @@
+#include "runtime/memory/copy.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "device/hbm/hbm.h"
+#include "runtime/context/devices.h"
+#include "runtime/context/limits.h"
+#include "runtime/memory/host.h"
+
+namespace npu::rt {
+namespace {
+
+// One thread moves some 10 to 20 GB/s, two about twice that; below kSplitBytes the start of the second costs more than it
+// brings (docs/performance.md, Runtime).
+constexpr size_t kSplitBytes = size_t{4} << 20;
+constexpr size_t kPieceBytes = size_t{1} << 20;
+constexpr uint32_t kStartNs = 60;
+constexpr uint32_t kBytesPerNs = 12;
+
+uint32_t CostNs(size_t bytes) {
+  return static_cast<uint32_t>(std::min<size_t>(kStartNs + bytes / kBytesPerNs, 1'000'000'000));
+}
+
+bool Overlap(const char* a, const char* b, size_t bytes) { return a < b + bytes && b < a + bytes; }
+
+void CopyRow(char* dst, const char* src, size_t bytes, Parallel& parallel) {
+  if (Overlap(dst, src, bytes)) {
+    std::memmove(dst, src, bytes);
+  } else if (bytes < kSplitBytes) {
+    std::memcpy(dst, src, bytes);
+  } else {
+    parallel.For(static_cast<int64_t>(bytes), kPieceBytes,
+                 [&](int64_t begin, int64_t end) { std::memcpy(dst + begin, src + begin, static_cast<size_t>(end - begin)); });
+  }
+}
+
+class CopyTask final : public Task {
+ public:
+  explicit CopyTask(const CopyPlan& plan) : plan_(plan) {}
+  Outcome Run(TaskContext& context) override {
+    CopyNow(plan_, context.parallel);
+    return Outcome::Done();
+  }
+  const char* Name() const override { return "memcpy"; }
+  uint32_t CostNs() const override { return rt::CostNs(plan_.Bytes()); }
+
+ private:
+  const CopyPlan plan_;
+};
+
+struct Fill {
+  char* local;
+  uint32_t pattern;
+  size_t pattern_bytes, count;
+};
+
+class FillTask final : public Task {
+ public:
+  explicit FillTask(const Fill& fill) : fill_(fill) {}
+  Outcome Run(TaskContext& context) override {
+    FillNow(fill_.local, fill_.pattern, fill_.pattern_bytes, fill_.count, context.parallel);
+    return Outcome::Done();
+  }
+  const char* Name() const override { return "memset"; }
+  uint32_t CostNs() const override { return rt::CostNs(fill_.count * fill_.pattern_bytes); }
+
+ private:
+  const Fill fill_;
+};
+
+// What the client said against what the addresses are. Pageable addresses are not known to the driver, so a client that
+// calls one device memory is told; between known ones the addresses win.
+Status CheckSide(const Side& side, bool said_device, const void* address, const char* function, const char* param) {
+  if (!said_device || side.place != Place::kPageable) return {};
+  return Error(Code::kOutOfRange, "{}: {} {} is called device memory by kind, but it is memory of the host.", function, param,
+               fmt::ptr(address))
+      .Remedy("Pass an address of aclrtMalloc, or the kind that fits.");
+}
+
+// Two cards reach each other's memory only after aclrtDeviceEnablePeerAccess.
+Status CheckPeers(const void* dst, const void* src, const char* function) {
+  const auto count = DeviceCount();
+  if (!count.ok() || *count < 2) return {};
+  const auto to = hbm::Find(dst), from = hbm::Find(src);
+  if (!to || !from || to->card == from->card) return {};
+  const int a = LogicalOf(to->card), b = LogicalOf(from->card);
+  if (a < 0 || b < 0 || PeerAccess(a, b) || PeerAccess(b, a)) return {};
+  return Error(Code::kNoPermission, "{}: dst is on device {} and src on device {}, and peer access between them is not enabled.", function,
+               a, b)
+      .Remedy("Call aclrtDeviceEnablePeerAccess({}, 0) with device {} current first.", b, a);
+}
+
+Status CheckPlaces(const CopyPlan& plan, const void* dst, const void* src, CopyKind kind, const char* function) {
+  NPU_TRY(CheckSide(plan.dst, kind == CopyKind::kHostToDevice || kind == CopyKind::kDeviceToDevice, dst, function, "dst"));
+  NPU_TRY(CheckSide(plan.src, kind == CopyKind::kDeviceToHost || kind == CopyKind::kDeviceToDevice, src, function, "src"));
+  if (plan.dst.place == Place::kDevice && plan.src.place == Place::kDevice) return CheckPeers(dst, src, function);
+  return {};
+}
+
+}  // namespace
+
+Result<CopyKind> CopyKindOf(int number, const char* function) {
+  // 5 (through a buffer), 6 and 7 (inside a device, between devices) are finer forms of the first four.
+  constexpr CopyKind kKinds[] = {CopyKind::kHostToHost,   CopyKind::kHostToDevice, CopyKind::kDeviceToHost,   CopyKind::kDeviceToDevice,
+                                 CopyKind::kDefault,      CopyKind::kHostToDevice, CopyKind::kDeviceToDevice, CopyKind::kDeviceToDevice};
+  if (number >= 0 && static_cast<size_t>(number) < std::size(kKinds)) return kKinds[number];
+  return Error(Code::kInvalidParam, "{}: kind is {}, which is not a copy kind.", function, number)
+      .Remedy("Pass 1 (host to device), 2 (device to host), 3 (device to device) or 4 (by the addresses).");
+}
+
+Result<Side> LookAt(const void* address, size_t bytes, const char* function, const char* param) {
+  if (void* local = hbm::Local(address)) {
+    NPU_TRY(hbm::Check(address, bytes, function, param));
+    return Side{static_cast<char*>(local), Place::kDevice};
+  }
+  const auto host = FindHost(address);
+  char* here = static_cast<char*>(const_cast<void*>(address));
+  if (!host) return Side{here, Place::kPageable};
+  const size_t left = host->bytes - static_cast<size_t>(here - static_cast<char*>(host->begin));
+  if (bytes > left) {
+    // A registered range may be a part of the client's block: what lies behind it is pageable. One of ours ends here.
+    if (host->registered) return Side{here, Place::kPageable};
+    return Error(Code::kOutOfRange, "{}: {} {} has {} bytes left in its pinned block, but {} are asked for.", function, param,
+                 fmt::ptr(address), left, bytes)
+        .Remedy("Copy no more than was allocated.");
+  }
+  return Side{here, Place::kPinned};
+}
+
+Result<CopyPlan> PlanCopy(const CopyArgs& args, const char* function) {
+  CopyPlan plan;
+  plan.width = args.bytes;
+  if (args.dst == nullptr || args.src == nullptr) {
+    return Error(Code::kInvalidParam, "{}: {} is null.", function, args.dst == nullptr ? "dst" : "src").Remedy("Pass valid addresses.");
+  }
+  if (args.bytes > args.dst_bytes) {
+    return Error(Code::kOutOfRange, "{}: count is {} but destMax is {}.", function, args.bytes, args.dst_bytes)
+        .Remedy("Pass the size of the destination buffer as destMax.");
+  }
+  NPU_ASSIGN(plan.dst, LookAt(args.dst, args.bytes, function, "dst"));
+  NPU_ASSIGN(plan.src, LookAt(args.src, args.bytes, function, "src"));
+  NPU_TRY(CheckPlaces(plan, args.dst, args.src, args.kind, function));
+  return plan;
+}
+
+Result<CopyPlan> PlanCopy2d(void* dst, size_t dst_pitch, const void* src, size_t src_pitch, size_t width, size_t height, CopyKind kind,
+                            const char* function) {
+  if (dst == nullptr || src == nullptr) {
+    return Error(Code::kInvalidParam, "{}: {} is null.", function, dst == nullptr ? "dst" : "src").Remedy("Pass valid addresses.");
+  }
+  if (width > dst_pitch || width > src_pitch) {
+    return Error(Code::kInvalidParam, "{}: width is {}, but the pitches are {} (dst) and {} (src).", function, width, dst_pitch, src_pitch)
+        .Remedy("A pitch is the distance of two rows in bytes and at least the width.");
+  }
+  if (height > 1 && std::max(dst_pitch, src_pitch) > (SIZE_MAX / 2 - width) / (height - 1)) {
+    return Error(Code::kOutOfRange, "{}: {} rows of pitch {} do not fit an address space.", function, height, std::max(dst_pitch, src_pitch));
+  }
+  CopyPlan plan;
+  plan.width = width;
+  plan.rows = height;
+  plan.dst_pitch = dst_pitch;
+  plan.src_pitch = src_pitch;
+  NPU_ASSIGN(plan.dst, LookAt(dst, (height - 1) * dst_pitch + width, function, "dst"));
+  NPU_ASSIGN(plan.src, LookAt(src, (height - 1) * src_pitch + width, function, "src"));
+  NPU_TRY(CheckPlaces(plan, dst, src, kind, function));
+  return plan;
+}
+
+void CopyNow(const CopyPlan& plan, Parallel& parallel) {
+  for (size_t row = 0; row < plan.rows; ++row) {
+    CopyRow(plan.dst.local + row * plan.dst_pitch, plan.src.local + row * plan.src_pitch, plan.width, parallel);
+  }
+}
+
+Status CopyOn(const CopyPlan& plan, Stream& stream) {
+  return stream.Launch(
+      const_cast<CopyPlan*>(&plan),
+      [](void* self, TaskContext& context) {
+        CopyNow(*static_cast<const CopyPlan*>(self), context.parallel);
+        return Outcome::Done();
+      },
+      [](void* self) -> TaskPtr { return std::make_unique<CopyTask>(*static_cast<const CopyPlan*>(self)); }, CostNs(plan.Bytes()));
+}
+
+void FillNow(char* local, uint32_t pattern, size_t pattern_bytes, size_t count, Parallel& parallel) {
+  const auto fill = [&](int64_t begin, int64_t end) {
+    if (pattern_bytes == 1) {
+      std::memset(local + begin, static_cast<int>(pattern & 0xFF), static_cast<size_t>(end - begin));
+    } else {
+      auto* words = reinterpret_cast<uint32_t*>(local);
+      std::fill(words + begin, words + end, pattern);
+    }
+  };
+  if (count * pattern_bytes < kSplitBytes) return fill(0, static_cast<int64_t>(count));
+  parallel.For(static_cast<int64_t>(count), static_cast<int64_t>(kPieceBytes / pattern_bytes), fill);
+}
+
+Status FillOn(char* local, uint32_t pattern, size_t pattern_bytes, size_t count, Stream& stream) {
+  Fill fill{local, pattern, pattern_bytes, count};
+  return stream.Launch(
+      &fill,
+      [](void* self, TaskContext& context) {
+        const Fill& f = *static_cast<const Fill*>(self);
+        FillNow(f.local, f.pattern, f.pattern_bytes, f.count, context.parallel);
+        return Outcome::Done();
+      },
+      [](void* self) -> TaskPtr { return std::make_unique<FillTask>(*static_cast<const Fill*>(self)); }, CostNs(count * pattern_bytes));
+}
+
+}  // namespace npu::rt

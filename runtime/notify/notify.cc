@@ -1,0 +1,202 @@
+#include "runtime/notify/notify.h"
+
+#include <algorithm>
+#include <chrono>
+#include <unordered_map>
+
+#include "base/handle/table.h"
+#include "runtime/context/context.h"
+#include "runtime/context/devices.h"
+#include "runtime/context/kinds.h"
+#include "runtime/workers/process.h"
+#include "runtime/workers/timer.h"
+
+namespace npu::rt {
+namespace {
+
+HandleTable<Notify>& notifies() {
+  static auto* table = new HandleTable<Notify>(kNotifyHandle, "notify");
+  return *table;
+}
+std::atomic<uint32_t> next_id{0};
+
+class NotifyTask final : public Task {
+ public:
+  explicit NotifyTask(Ref<Notify> notify) : notify_(std::move(notify)) {}
+  Outcome Run(TaskContext&) override {
+    notify_->Set();
+    return Outcome::Done();
+  }
+  // Who waits for the bit would wait for ever; it learns of the failure from the stream that had it.
+  void Drop(const Status&) override { notify_->Set(); }
+  const char* Name() const override { return "notify record"; }
+  uint32_t CostNs() const override { return 200; }
+
+ private:
+  Ref<Notify> notify_;
+};
+
+class NotifyWaitTask final : public Task {
+ public:
+  NotifyWaitTask(Ref<Notify> notify, uint64_t limit_ms) : notify_(std::move(notify)), limit_ms_(limit_ms) {}
+  Outcome Run(TaskContext& context) override {
+    if (context.stopping) return Outcome::Done(Error(Code::kStreamAbort, "A wait for a notify was aborted."));
+    if (limit_ms_ > 0 && deadline_.never()) {
+      deadline_ = Deadline::FromMs(static_cast<int64_t>(limit_ms_));
+      WakeAt(deadline_.at(), context.waker);
+    }
+    if (notify_->TakeOrPark(context.waker)) return Outcome::Done();
+    if (!deadline_.passed()) return Outcome::Parked();
+    return Outcome::Done(Error(Code::kEventSyncTimeout, "Notify {} was not recorded within {} ms.", notify_->id(), limit_ms_)
+                             .Remedy("Look at the stream that is to record it, or raise the limit."));
+  }
+  const char* Name() const override { return "notify wait"; }
+
+ private:
+  Ref<Notify> notify_;
+  const uint64_t limit_ms_;
+  Deadline deadline_ = Deadline::Never();
+};
+
+// Words change by WriteValue, which wakes at once, and by kernels, copies and other processes, which do not: those are seen
+// by looking again, at first soon and then less often.
+struct Watchers {
+  std::mutex mutex;
+  std::unordered_multimap<const uint64_t*, Waker> wakers;
+};
+Watchers& watchers() {
+  static auto* w = new Watchers;
+  return *w;
+}
+constexpr auto kFirstLook = std::chrono::microseconds(50);
+constexpr auto kLastLook = std::chrono::milliseconds(2);
+
+uint64_t Load(const uint64_t* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
+
+class ValueWriteTask final : public Task {
+ public:
+  ValueWriteTask(uint64_t* word, uint64_t value) : word_(word), value_(value) {}
+  Outcome Run(TaskContext&) override {
+    __atomic_store_n(word_, value_, __ATOMIC_RELEASE);
+    std::vector<Waker> wake;
+    {
+      Watchers& w = watchers();
+      const std::lock_guard lock(w.mutex);
+      const auto [begin, end] = w.wakers.equal_range(word_);
+      for (auto i = begin; i != end; ++i) wake.push_back(i->second);
+      w.wakers.erase(begin, end);
+    }
+    for (const Waker& waker : wake) waker.Wake();
+    return Outcome::Done();
+  }
+  const char* Name() const override { return "value write"; }
+  uint32_t CostNs() const override { return 200; }
+
+ private:
+  uint64_t* const word_;
+  const uint64_t value_;
+};
+
+class ValueWaitTask final : public Task {
+ public:
+  ValueWaitTask(const uint64_t* word, uint64_t value, Compare compare) : word_(word), value_(value), compare_(compare) {}
+  Outcome Run(TaskContext& context) override {
+    if (Holds(compare_, Load(word_), value_)) return Outcome::Done();
+    if (context.stopping) return Outcome::Done(Error(Code::kStreamAbort, "A wait for a value was aborted."));
+    if (!watched_) {
+      watched_ = true;
+      Watchers& w = watchers();
+      const std::lock_guard lock(w.mutex);
+      w.wakers.emplace(word_, context.waker);
+    }
+    if (Holds(compare_, Load(word_), value_)) return Outcome::Done();
+    WakeAt(Deadline::Clock::now() + look_, context.waker);
+    look_ = std::min<std::chrono::nanoseconds>(look_ * 2, kLastLook);
+    return Outcome::Parked();
+  }
+  const char* Name() const override { return "value wait"; }
+
+ private:
+  const uint64_t* const word_;
+  const uint64_t value_;
+  const Compare compare_;
+  bool watched_ = false;
+  std::chrono::nanoseconds look_ = kFirstLook;
+};
+
+}  // namespace
+
+void Notify::Set() {
+  std::vector<Waker> wake;
+  {
+    const std::lock_guard lock(mutex_);
+    set_ = true;
+    wake.swap(wakers_);
+  }
+  for (const Waker& waker : wake) waker.Wake();
+}
+
+bool Notify::TakeOrPark(const Waker& waker) {
+  const std::lock_guard lock(mutex_);
+  if (set_) {
+    set_ = false;
+    return true;
+  }
+  wakers_.push_back(waker);
+  return false;
+}
+
+void Notify::Clear() {
+  const std::lock_guard lock(mutex_);
+  set_ = false;
+}
+
+Status Notify::Record(TaskStream& stream) { return stream.Enqueue(std::make_unique<NotifyTask>(Ref<Notify>::Share(this))); }
+
+Status Notify::WaitAndReset(TaskStream& stream, uint64_t limit_ms) {
+  return stream.Enqueue(std::make_unique<NotifyWaitTask>(Ref<Notify>::Share(this), limit_ms));
+}
+
+Result<void*> MakeNotify(const char* function) {
+  NPU_ASSIGN(Ref<Context> context, Current(function));
+  NPU_ASSIGN(const device::Machine* machine, TheMachine());
+  const uint32_t limit = machine->profile().max_notifies;
+  if (notifies().size() >= limit) {
+    return Error(Code::kNoNotifyResource, "{}: this process has {} notifies, which is the limit of {}.", function, limit,
+                 machine->profile().soc)
+        .Remedy("Destroy notifies that are no longer used.");
+  }
+  void* raw = notifies().Add(Ref<Notify>::Adopt(new Notify(next_id.fetch_add(1, std::memory_order_relaxed))));
+  if (raw == nullptr) return Error(Code::kNoNotifyResource, "{}: no notify handles are left.", function);
+  return raw;
+}
+
+Result<Ref<Notify>> FindNotify(const void* raw, const char* function) {
+  if (Forked()) return ForkedError(function);
+  return notifies().Get(raw, function, "notify");
+}
+
+Status DestroyNotify(void* raw, const char* function) {
+  if (Forked()) return ForkedError(function);
+  return notifies().Remove(raw, function, "notify").status();
+}
+
+bool Holds(Compare compare, uint64_t word, uint64_t value) {
+  switch (compare) {
+    case Compare::kAtLeast: return static_cast<int64_t>(word - value) >= 0;
+    case Compare::kEqual: return word == value;
+    case Compare::kAnd: return (word & value) != 0;
+    case Compare::kNor: return ~(word | value) != 0;
+  }
+  return false;
+}
+
+Status WriteValue(uint64_t* local, uint64_t value, TaskStream& stream) {
+  return stream.Enqueue(std::make_unique<ValueWriteTask>(local, value));
+}
+
+Status WaitForValue(const uint64_t* local, uint64_t value, Compare compare, TaskStream& stream) {
+  return stream.Enqueue(std::make_unique<ValueWaitTask>(local, value, compare));
+}
+
+}  // namespace npu::rt
