@@ -6,6 +6,7 @@
 
 #include "base/handle/table.h"
 #include "runtime/callback/callback.h"
+#include "runtime/context/default_device.h"
 #include "runtime/context/devices.h"
 #include "runtime/context/kinds.h"
 #include "runtime/workers/process.h"
@@ -92,7 +93,6 @@ struct Contexts {
   };
   std::mutex mutex;  // guards primaries; held while a device opens or closes, so that those happen one after another
   std::unordered_map<int, Primary> primaries;  // by logical device
-  std::atomic<int> default_device{-1};
 
   static Contexts& Get() {
     static auto* all = new Contexts;
@@ -116,8 +116,8 @@ struct Contexts {
   }
 
   // Takes the device out of use when nothing of this process is on the card any more.
-  static void Close(Context& context) {
-    context.Close();
+  static void Close(Context& context, bool force = false) {
+    context.Close(force ? Deadline::In(std::chrono::seconds(0)) : Deadline::In(kClosePatience));
     const auto machine = TheMachine();
     if (machine.ok() && stream_ids().Count(context.card()) == 0) (*machine)->SetOpen(context.card(), false);
   }
@@ -225,9 +225,8 @@ Status Context::Abort(const Status& why, Deadline deadline) {
   return {};
 }
 
-void Context::Close() {
+void Context::Close(Deadline patience) {
   const auto streams = Streams();
-  const Deadline patience = Deadline::In(kClosePatience);
   for (const auto& stream : streams) static_cast<void>(stream->WaitIdle(patience));
   open_.store(false, std::memory_order_release);
   const Status gone = Error(Code::kContextNull, "Device {} was reset or its context destroyed.", device_);
@@ -273,7 +272,7 @@ Status ResetDevice(int device, bool force, const char* function) {
   primary.users = 0;
   const Ref<Context> context = std::move(primary.context);
   primary.context = {};
-  Contexts::Close(*context);
+  Contexts::Close(*context, force);
   return {};
 }
 
@@ -298,7 +297,7 @@ Result<Ref<Context>> PrimaryOf(int device, const char* function) {
 Result<Ref<Context>> Current(const char* function) {
   if (Forked()) [[unlikely]] return ForkedError(function);
   if (Context* current = this_thread.current; current != nullptr && current->open()) return Ref<Context>::Share(current);
-  const int device = Contexts::Get().default_device.load(std::memory_order_acquire);
+  const int device = DefaultDevice();
   if (this_thread.had_context || device < 0) return NoContext(function, this_thread.had_context);
   NPU_ASSIGN(Ref<Context> context, Contexts::Get().Open(device, function, /*count=*/false));
   SetThread(context);
@@ -313,7 +312,7 @@ Ref<Context> CurrentOrNull() {
 
 Result<int> CurrentDevice(const char* function) {
   if (const Ref<Context> context = CurrentOrNull()) return context->device();
-  const int device = Contexts::Get().default_device.load(std::memory_order_acquire);
+  const int device = DefaultDevice();
   if (!this_thread.had_context && device >= 0) return device;
   return NoContext(function, this_thread.had_context);
 }
@@ -349,14 +348,6 @@ Status SetCurrent(void* raw, const char* function) {
   }
   SetThread(*found);
   return {};
-}
-
-void SetDefaultDevice(std::optional<int> device) {
-  Contexts::Get().default_device.store(device.value_or(-1), std::memory_order_release);
-}
-std::optional<int> DefaultDevice() {
-  const int device = Contexts::Get().default_device.load(std::memory_order_acquire);
-  return device < 0 ? std::nullopt : std::optional<int>(device);
 }
 
 Result<uint32_t> StreamsLeft(int card) {

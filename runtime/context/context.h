@@ -65,8 +65,8 @@ class Context {
   friend struct Contexts;
   Context(int device, int card, bool primary);
   ~Context();
-  // Waits for work (not without limit), then takes streams and handle away.
-  void Close();
+  // Waits for work until then, aborts what is left, and takes streams and handle away.
+  void Close(Deadline patience);
   Status AddStream(const StreamOptions& options, const char* function, void** raw);
 
   const int device_, card_;
@@ -110,9 +110,5 @@ Status SetCurrent(void* raw, const char* function);
 Result<uint32_t> StreamsLeft(int card);
 // Drops everything queued on a device in this process; its streams answer kTaskAbort from then on.
 Status AbortDevice(int device, Deadline deadline, const char* function);
-
-// From the configuration of aclInit; aclFinalize takes it away.
-void SetDefaultDevice(std::optional<int> device);
-std::optional<int> DefaultDevice();
 
 }  // namespace npu::rt

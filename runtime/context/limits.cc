@@ -7,16 +7,12 @@
 namespace npu::rt {
 namespace {
 constexpr int kMaxDevices = device::kMaxCards;
-std::atomic<int64_t> process_params[kProcessParams];
 std::atomic<uint64_t> peers[kMaxDevices];  // a bit for each peer
 static_assert(kMaxDevices <= 64);
 std::atomic<uint32_t> core_limits[kMaxDevices][2];
 std::atomic<int> saturation_modes[kMaxDevices];  // mode + 1; 0 is never set
 std::atomic<uint64_t> execute_limit_us{0};
 }  // namespace
-
-void SetProcessParam(int option, int64_t value) { process_params[option].store(value, std::memory_order_relaxed); }
-int64_t ProcessParam(int option) { return process_params[option].load(std::memory_order_relaxed); }
 
 Status SetPeerAccess(int device, int peer, bool enabled) {
   const uint64_t bit = uint64_t{1} << peer;

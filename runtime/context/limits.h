@@ -7,11 +7,6 @@
 
 namespace npu::rt {
 
-// aclSysParamOpt: 0 deterministic, 1 debug kernel, 2 strong consistency, 3 early start. 0 when never set.
-inline constexpr int kProcessParams = 4;
-void SetProcessParam(int option, int64_t value);
-int64_t ProcessParam(int option);
-
 // May `device` reach the memory of `peer`? Logical numbers. Copies between devices of one process ask for it.
 Status SetPeerAccess(int device, int peer, bool enabled);
 bool PeerAccess(int device, int peer);

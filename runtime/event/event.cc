@@ -86,6 +86,54 @@ class WaitTask final : public Task {
   std::shared_ptr<std::atomic<int>> pending_;
 };
 
+// Records of IPC events: the event's object keeps the shared cell as long as the task is queued.
+class SharedRecordTask final : public Task {
+ public:
+  SharedRecordTask(Ref<Event> event, std::shared_ptr<EventMark> mark, uint64_t number)
+      : event_(std::move(event)), mark_(std::move(mark)), number_(number) {}
+  Outcome Run(TaskContext&) override {
+    Finish({});
+    return Outcome::Done();
+  }
+  void Drop(const Status& why) override { Finish(why); }
+  const char* Name() const override { return "event record"; }
+  uint32_t CostNs() const override { return 500; }
+
+ private:
+  void Finish(const Status& status) {
+    event_->shared()->Reach(number_, !status.ok());
+    mark_->Finish(status);
+  }
+  Ref<Event> event_;
+  std::shared_ptr<EventMark> mark_;
+  const uint64_t number_;
+};
+
+class SharedWaitTask final : public Task {
+ public:
+  SharedWaitTask(Ref<Event> event, uint64_t number, uint64_t limit_ms)
+      : event_(std::move(event)), number_(number), deadline_(limit_ms > 0 ? Deadline::FromMs(static_cast<int64_t>(limit_ms)) : Deadline::Never()) {}
+  Outcome Run(TaskContext& context) override {
+    const uint32_t seen = event_->shared()->BellSeen();
+    const auto reached = event_->shared()->Reached(number_);
+    if (!reached.ok()) return Outcome::Done(reached.status());
+    if (*reached) return Outcome::Done();
+    if (context.stopping) return Outcome::Done(Error(Code::kStreamAbort, "A wait for a shared event was aborted."));
+    if (deadline_.passed()) {
+      return Outcome::Done(Error(Code::kEventSyncTimeout, "A shared event was not reached within the limit of its wait.")
+                               .Remedy("Look at the process that records it, or raise the limit."));
+    }
+    event_->shared()->WakeOnChange(seen, context.waker);
+    return Outcome::Parked();
+  }
+  const char* Name() const override { return "event wait"; }
+
+ private:
+  Ref<Event> event_;
+  const uint64_t number_;
+  const Deadline deadline_;
+};
+
 class FunctionTask final : public Task {
  public:
   explicit FunctionTask(std::function<void()> f) : f_(std::move(f)) {}
@@ -99,6 +147,13 @@ class FunctionTask final : public Task {
  private:
   std::function<void()> f_;
 };
+
+Result<void*> AddEvent(const Event::Options& options, int card, std::unique_ptr<SharedMark> shared, const char* function) {
+  const uint32_t id = next_id.fetch_add(1, std::memory_order_relaxed);
+  void* raw = events().Add(Ref<Event>::Adopt(new Event(options, id, card, std::move(shared))));
+  if (raw == nullptr) return Error(Code::kNoEventResource, "{}: no event handles are left.", function);
+  return raw;
+}
 
 Status ForExternalOnly(const Event& event, const char* function) {
   if (event.flags() == kEventExternal) {
@@ -163,8 +218,8 @@ Status EventMark::Wait(Deadline deadline, const char* function) {
   return status();
 }
 
-Event::Event(const Options& options, uint32_t id, int card)
-    : options_(options), id_(id), card_(card), waits_pending_(std::make_shared<std::atomic<int>>(0)) {}
+Event::Event(const Options& options, uint32_t id, int card, std::unique_ptr<SharedMark> shared)
+    : options_(options), id_(id), card_(card), shared_(std::move(shared)), waits_pending_(std::make_shared<std::atomic<int>>(0)) {}
 
 Event::~Event() {
   if (!ex()) plain_events[card_].fetch_sub(1, std::memory_order_relaxed);
@@ -181,12 +236,19 @@ Status Event::Record(TaskStream& stream, const char* function) {
         .Remedy("Record an event without that flag.");
   }
   auto mark = std::make_shared<EventMark>();
+  TaskPtr task;
+  if (shared_) {
+    NPU_ASSIGN(const uint64_t number, shared_->Issue(function));
+    task = std::make_unique<SharedRecordTask>(Ref<Event>::Share(this), mark, number);
+  } else {
+    task = std::make_unique<RecordTask>(mark);
+  }
   {
     const std::lock_guard lock(mutex_);
     latest_ = mark;
   }
   uint64_t position = 0;
-  NPU_TRY(stream.Submit(std::make_unique<RecordTask>(mark), &position));
+  NPU_TRY(stream.Submit(std::move(task), &position));
   if (!mark->done()) mark->SetPlace(Ref<TaskStream>::Share(&stream), position);
   return {};
 }
@@ -195,6 +257,10 @@ Status Event::WaitOn(TaskStream& stream, uint64_t limit_ms, const char* function
   if (flags() == kEventTimeLine) {
     return Error(Code::kFeatureNotSupported, "{}: the event only takes times (ACL_EVENT_TIME_LINE) and cannot be waited for.", function)
         .Remedy("Create it with ACL_EVENT_SYNC as well.");
+  }
+  if (shared_) {
+    return stream.Enqueue(
+        std::make_unique<SharedWaitTask>(Ref<Event>::Share(this), shared_->Issued(), limit_ms > 0 ? limit_ms : WaitLimitMs()));
   }
   auto mark = latest();
   if (!mark || (mark->done() && mark->status().ok())) return stream.AbortReason();
@@ -219,11 +285,13 @@ Status Event::Reset(TaskStream& stream, const char* function) {
 Status Event::Synchronize(Deadline deadline, const char* function) {
   NPU_TRY(ForExternalOnly(*this, function));
   const auto mark = latest();
-  return mark ? mark->Wait(deadline, function) : Status();
+  if (mark) NPU_TRY(mark->Wait(deadline, function));
+  return shared_ ? shared_->Wait(shared_->Issued(), deadline, function) : Status();
 }
 
 Result<bool> Event::Reached(const char* function) const {
   NPU_TRY(ForExternalOnly(*this, function));
+  if (shared_) return shared_->Reached(shared_->Issued());
   const auto mark = latest();
   if (!mark) return ex();
   if (!mark->done()) return false;
@@ -245,10 +313,17 @@ Result<void*> MakeEvent(const Event::Options& options, const char* function) {
           .Remedy("Destroy events that are no longer used, or use aclrtCreateEventExWithFlag, which has no such limit.");
     }
   }
-  const uint32_t id = next_id.fetch_add(1, std::memory_order_relaxed);
-  void* raw = events().Add(Ref<Event>::Adopt(new Event(options, id, card)));
-  if (raw == nullptr) return Error(Code::kNoEventResource, "{}: no event handles are left.", function);
-  return raw;
+  std::unique_ptr<SharedMark> shared;
+  if (options.flags == kEventIpc) {
+    NPU_ASSIGN(shared, SharedMark::Make(function));
+  }
+  return AddEvent(options, card, std::move(shared), function);
+}
+
+Result<void*> OpenEvent(const void* handle, const char* function) {
+  NPU_ASSIGN(Ref<Context> context, Current(function));
+  NPU_ASSIGN(std::unique_ptr<SharedMark> shared, SharedMark::Open(handle, function));
+  return AddEvent({kEventIpc, Event::Kind::kEx}, context->card(), std::move(shared), function);
 }
 
 Status DestroyEvent(void* raw, const char* function) {
@@ -271,6 +346,9 @@ Result<uint32_t> EventsLeft(const char* function) {
 namespace {
 Result<int64_t> TimeOf(const Event& event, const char* which, const char* function) {
   NPU_TRY(ForExternalOnly(event, function));
+  if (event.shared() != nullptr) {
+    return Error(Code::kFeatureNotSupported, "{}: {} is an IPC event, which takes no times.", function, which);
+  }
   const auto mark = event.latest();
   if (!mark) {
     return Error(Code::kInternal, "{}: {} was never recorded.", function, which).Remedy("Record it on a stream first.");

@@ -19,6 +19,7 @@
 #include "base/status/status.h"
 #include "base/task/task.h"
 #include "base/time/deadline.h"
+#include "runtime/event/shared_mark.h"
 #include "runtime/stream/task_stream.h"
 
 namespace npu::rt {
@@ -89,13 +90,16 @@ class Event {
     if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
 
-  Event(const Options& options, uint32_t id, int card);
+  // `shared` for IPC events only.
+  Event(const Options& options, uint32_t id, int card, std::unique_ptr<SharedMark> shared = nullptr);
+  SharedMark* shared() const { return shared_.get(); }
   ~Event();
 
  private:
   const Options options_;
   const uint32_t id_;
   const int card_;
+  const std::unique_ptr<SharedMark> shared_;
   std::atomic<uint32_t> refs_{1};
   mutable std::mutex mutex_;
   std::shared_ptr<EventMark> latest_;
@@ -103,6 +107,8 @@ class Event {
 };
 
 Result<void*> MakeEvent(const Event::Options& options, const char* function);
+// An event of another process, from the bytes of ExportEvent; destroyed like any other.
+Result<void*> OpenEvent(const void* handle, const char* function);
 Status DestroyEvent(void* raw, const char* function);
 Result<Ref<Event>> FindEvent(const void* raw, const char* function);
 // How many more plain events can be made on the current device.

@@ -113,17 +113,19 @@ Status TaskStream::Launch(void* self, RunNow run, MakeTask make, uint32_t cost_n
   Account(std::move(outcome.status));
   if (queue_.empty()) {
     state_ = State::kIdle;
+    lock.unlock();
   } else {
     AddRef();
     MakeReady(lock);
   }
+  pool_.NoteBusy(cost_ns);
   return {};
 }
 
 // Precondition: state idle or running by this thread or parked, with the active reference held.
 void TaskStream::MakeReady(std::unique_lock<std::mutex>& lock) {
   state_ = State::kReady;
-  const bool helper = waiting_ > 0;  // that thread runs the stream; it kicks the pool if it leaves instead
+  const bool helper = helpers_ > 0;  // that thread runs the stream; it kicks the pool if it leaves instead
   const bool push = !std::exchange(in_pool_queue_, true);
   Ref<TaskStream> self = push ? Ref<TaskStream>::Share(this) : Ref<TaskStream>();
   lock.unlock();
@@ -159,7 +161,14 @@ void TaskStream::Serve() {
     if (state_ != State::kReady) return;
     state_ = State::kRunning;
   }
-  Drain(kTasksPerTurn, kNobody);
+  DrainTimed(kTasksPerTurn, kNobody);
+}
+
+void TaskStream::DrainTimed(int turns, uint64_t until) {
+  Pool& pool = pool_;  // this object may go with its last task
+  const auto start = std::chrono::steady_clock::now();
+  Drain(turns, until);
+  pool.NoteBusy(static_cast<uint64_t>(std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count()));
 }
 
 Outcome TaskStream::RunGuarded(Task& task, TaskContext& context) {
@@ -270,7 +279,7 @@ bool TaskStream::Help(uint64_t until) {
   Ref<TaskStream> stream = Ref<TaskStream>::Share(this);
   for (int depth = 0; stream && depth < kHelpDepth; ++depth) {
     if (stream->Claim()) {
-      stream->Drain(stream.get() == this ? kEndless : 1, stream.get() == this ? until : kNobody);
+      stream->DrainTimed(stream.get() == this ? kEndless : 1, stream.get() == this ? until : kNobody);
       return true;
     }
     Ref<TaskStream> next;
@@ -284,19 +293,20 @@ bool TaskStream::Help(uint64_t until) {
 }
 
 Status TaskStream::WaitFor(uint64_t until, Deadline deadline) {
+  const bool help = deadline.never() || Exiting();
   if (Exiting()) deadline = deadline.left() < kExitPatience ? deadline : Deadline::In(kExitPatience);
   bool timed_out = false;
   while (done_.load(std::memory_order_acquire) < until) {
-    if (Help(until)) continue;
+    if (help && Help(until)) continue;
     if (deadline.passed()) {
       timed_out = true;
       break;
     }
     for (int i = 0; i < kSyncSpinPauses && done_.load(std::memory_order_acquire) < until; ++i) Pause();
     std::unique_lock lock(mutex_);
-    ++waiting_;
+    if (help) ++helpers_;
     const auto moved = [&] {
-      if (done_.load(std::memory_order_relaxed) >= until || state_ == State::kReady) return true;
+      if (done_.load(std::memory_order_relaxed) >= until || (help && state_ == State::kReady)) return true;
       wake_at_ = std::min(wake_at_, until);
       return false;
     };
@@ -305,9 +315,9 @@ Status TaskStream::WaitFor(uint64_t until, Deadline deadline) {
     } else {
       progress_.wait_until(lock, deadline.at(), moved);
     }
-    --waiting_;
+    if (help) --helpers_;
   }
-  pool_.Kick();  // this thread may have been counted on to run the stream
+  if (help) pool_.Kick();  // this thread may have been counted on to run the stream
   if (!timed_out) return {};
   return Error(Code::kSyncTimeout, "Stream {} of card {} was not done within the time limit: {} of {} tasks have run.",
                options_.id, card(), done_.load(std::memory_order_relaxed), submitted())

@@ -70,7 +70,8 @@ class TaskStream final : public Stream {
   Status Submit(TaskPtr task, uint64_t* position);
   // Number of the last task given to this stream.
   uint64_t submitted() const;
-  // Waits until so many tasks are done, helping as Synchronize does; takes no failure.
+  // Waits until so many tasks are done; takes no failure. Without a limit the thread helps; with one it leaves the work to
+  // the workers, since a task that it ran itself could outlast the limit.
   Status WaitFor(uint64_t until, Deadline deadline);
 
   // For the pool: runs tasks if the stream is still ready.
@@ -87,6 +88,7 @@ class TaskStream final : public Stream {
   void OnWake();
   bool Claim();
   void Drain(int turns, uint64_t until);
+  void DrainTimed(int turns, uint64_t until);
   void Account(Status status);
   void Advance(uint64_t tasks);
   void MakeReady(std::unique_lock<std::mutex>& lock);
@@ -107,7 +109,7 @@ class TaskStream final : public Stream {
   bool wake_pending_ = false;    // woken while the task was still deciding to park
   bool in_pool_queue_ = false;
   bool stop_on_failure_ = false;
-  int waiting_ = 0;              // threads asleep in WaitFor
+  int helpers_ = 0;              // threads asleep in WaitFor that will run this stream when it becomes ready
   uint64_t wake_at_ = kNobody;   // the smallest count of done tasks one of them waits for
   uint64_t dropped_behind_ = 0;  // tasks an abort dropped behind the running one; they count as done with it
   Status failure_;               // first failed task since the last report

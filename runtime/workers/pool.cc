@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "device/machine/machine.h"
+#include "runtime/context/devices.h"
 #include "runtime/stream/task_stream.h"
 #include "runtime/workers/cores.h"
 #include "runtime/workers/process.h"
@@ -18,6 +20,7 @@ namespace npu::rt {
 namespace {
 
 constexpr int kSpinPauses = 300;
+constexpr uint64_t kTellBusyNs = 1'000'000;
 constexpr auto kExitPatience = std::chrono::milliseconds(300);
 
 // Never destroyed: streams and wakers may outlive every static.
@@ -115,6 +118,14 @@ Status Pool::EnsureWorker() {
   if (started_.load(std::memory_order_relaxed) > 0 || StartWorker()) return {};
   return Error(Code::kResourceExhausted, "Card {}: the system refused to start a worker thread.", card_)
       .Remedy("Raise the limit of processes or threads (ulimit -u, pids.max of the cgroup).");
+}
+
+void Pool::NoteBusy(uint64_t ns) {
+  if (busy_ns_.fetch_add(ns, std::memory_order_relaxed) + ns < kTellBusyNs) return;
+  const uint64_t collected = busy_ns_.exchange(0, std::memory_order_relaxed);
+  const device::Machine* machine = device::Joined();
+  if (machine != nullptr && collected > 0) machine->AddBusy(card_, collected / 1000);
+  ShareCores();
 }
 
 bool Pool::StartWorker() {

@@ -47,6 +47,9 @@ class Pool {
   // Makes sure that at least one thread exists; the error names the limit that was hit.
   Status EnsureWorker();
 
+  // Time that the card was busy, for the use figure of npu-smi; collected and told now and then.
+  void NoteBusy(uint64_t ns);
+
   CardParallel& parallel() { return parallel_; }
   int card() const { return card_; }
   int started() const { return started_.load(std::memory_order_relaxed); }
@@ -67,6 +70,7 @@ class Pool {
   std::atomic<int> idle_{0};      // workers asleep or about to sleep
   std::atomic<int> spinning_{0};  // workers that look for work right now
   std::atomic<int> busy_{0};      // workers inside a task
+  std::atomic<uint64_t> busy_ns_{0};   // not told yet
   std::atomic<int> started_{0};        // workers with an index below this exist
   std::atomic<int> alive_{0};          // threads that may still touch this object
   std::atomic<bool> waking_{false};    // a sleeper has been woken and has not looked for work yet

@@ -90,19 +90,6 @@ Status aclrtCtxGetSysParamOpt(aclSysParamOpt opt, int64_t* value) {
   return {};
 }
 
-Status aclrtSetSysParamOpt(aclSysParamOpt opt, int64_t value) {
-  NPU_TRY(CheckParam(static_cast<int>(opt), rt::kProcessParams, value, __func__));
-  rt::SetProcessParam(static_cast<int>(opt), value);
-  return {};
-}
-
-Status aclrtGetSysParamOpt(aclSysParamOpt opt, int64_t* value) {
-  NPU_NOT_NULL(value);
-  NPU_TRY(CheckParam(static_cast<int>(opt), rt::kProcessParams, 0, __func__));
-  *value = rt::ProcessParam(static_cast<int>(opt));
-  return {};
-}
-
 Status aclrtSetDeviceSatMode(aclrtFloatOverflowMode mode) {
   if (mode != ACL_RT_OVERFLOW_MODE_SATURATION && mode != ACL_RT_OVERFLOW_MODE_INFNAN) {
     return Error(Code::kOutOfRange, "{}: mode is {}; known are 0 (saturation) and 1 (inf and nan).", __func__, static_cast<int>(mode));

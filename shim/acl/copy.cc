@@ -142,7 +142,7 @@ Status aclrtMemcpyAsync(void* dst, size_t destMax, const void* src, size_t count
 }
 
 Status aclrtMemcpyAsyncWithCondition(void* dst, size_t destMax, const void* src, size_t count, aclrtMemcpyKind kind, aclrtStream stream) {
-  return aclrtMemcpyAsync(dst, destMax, src, count, kind, stream);
+  return calls::aclrtMemcpyAsync(dst, destMax, src, count, kind, stream);
 }
 
 Status aclrtMemcpy2d(void* dst, size_t dpitch, const void* src, size_t spitch, size_t width, size_t height, aclrtMemcpyKind kind) {

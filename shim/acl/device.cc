@@ -75,12 +75,6 @@ Status aclrtSynchronizeDeviceWithTimeout(int32_t timeout) {
   return context->Synchronize(Deadline::FromMs(timeout));
 }
 
-const char* aclrtGetSocName() {
-  const auto machine = TheMachine();
-  // Profiles live for ever and their texts are literals, which end with a zero.
-  return machine.ok() ? (*machine)->profile().soc.data() : nullptr;
-}
-
 Status aclrtGetDeviceUtilizationRate(int32_t deviceId, aclrtUtilizationInfo* utilizationInfo) {
   NPU_NOT_NULL(utilizationInfo);
   if (utilizationInfo->utilizationExtend != nullptr) {
@@ -235,42 +229,6 @@ Status aclrtGetDeviceCapability(int32_t deviceId, aclrtDevFeatureType devFeature
     case ACL_FEATURE_SYSTEM_MEMQ_EVENT_CROSS_DEV: *value = ACL_DEV_FEATURE_NOT_SUPPORT; return {};
     default: return UnknownKind(__func__, "devFeatureType", static_cast<int>(devFeatureType), Code::kInvalidParam);
   }
-}
-
-// Core numbers, also before aclrtSetDevice.
-Status aclGetDeviceCapability(uint32_t deviceId, aclDeviceInfo deviceInfo, int64_t* value) {
-  NPU_NOT_NULL(value);
-  if (auto card = PhysicalOf(static_cast<int>(deviceId), __func__); !card.ok()) {
-    return Status(Code::kInvalidParam, std::string(card.status().text()));
-  }
-  NPU_ASSIGN(const device::Machine* machine, TheMachine());
-  switch (deviceInfo) {
-    case ACL_DEVICE_INFO_AI_CORE_NUM: *value = machine->profile().ai_cores; return {};
-    case ACL_DEVICE_INFO_VECTOR_CORE_NUM: *value = machine->profile().vector_cores; return {};
-    case ACL_DEVICE_INFO_L2_SIZE: *value = static_cast<int64_t>(machine->profile().l2_bytes); return {};
-    default: return UnknownKind(__func__, "deviceInfo", static_cast<int>(deviceInfo), Code::kInvalidParam);
-  }
-}
-
-Status aclGetCannAttribute(aclCannAttr cannAttr, int32_t* value) {
-  NPU_NOT_NULL(value);
-  NPU_ASSIGN(const device::Machine* machine, TheMachine());
-  switch (cannAttr) {
-    case ACL_CANN_ATTR_INF_NAN:
-    case ACL_CANN_ATTR_BF16: *value = machine->profile().bf16 ? 1 : 0; return {};
-    case ACL_CANN_ATTR_JIT_COMPILE: *value = 1; return {};
-    default: return UnknownKind(__func__, "cannAttr", static_cast<int>(cannAttr), Code::kInvalidParam);
-  }
-}
-
-Status aclGetCannAttributeList(const aclCannAttr** cannAttrList, size_t* num) {
-  NPU_NOT_NULL(cannAttrList);
-  NPU_NOT_NULL(num);
-  static constexpr aclCannAttr kWithHalf[] = {ACL_CANN_ATTR_JIT_COMPILE, ACL_CANN_ATTR_INF_NAN, ACL_CANN_ATTR_BF16};
-  NPU_ASSIGN(const device::Machine* machine, TheMachine());
-  *cannAttrList = kWithHalf;
-  *num = machine->profile().bf16 ? 3 : 1;
-  return {};
 }
 
 // Three numberings: "user" is what a process counts, "logic" is the driver's, "physical" the card's. The latter two are one

@@ -173,4 +173,22 @@ Status aclrtGetEventAvailNum(uint32_t* eventCount) {
   return {};
 }
 
+Status aclrtIpcGetEventHandle(aclrtEvent event, aclrtIpcEventHandle* handle) {
+  NPU_NOT_NULL(event);
+  NPU_NOT_NULL(handle);
+  NPU_ASSIGN(Ref<Event> found, rt::FindEvent(event, __func__));
+  if (found->shared() == nullptr) {
+    return Error(Code::kOutOfRange, "{}: the event was not made for sharing.", __func__).Remedy("Create it with ACL_EVENT_IPC.");
+  }
+  static_assert(sizeof *handle == rt::SharedMark::kHandleBytes);
+  found->shared()->Export(handle);
+  return {};
+}
+
+Status aclrtIpcOpenEventHandle(aclrtIpcEventHandle handle, aclrtEvent* event) {
+  NPU_NOT_NULL(event);
+  NPU_ASSIGN(*event, rt::OpenEvent(&handle, __func__));
+  return {};
+}
+
 }  // namespace npu::calls

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <span>
+#include <string>
 
 #include "base/handle/table.h"
 #include "device/hbm/share.h"
@@ -70,7 +71,7 @@ Status aclrtReserveMemAddress(void** virPtr, size_t size, size_t alignment, void
 }
 
 Status aclrtReserveMemAddressNoUCMemory(void** virPtr, size_t size, size_t alignment, void* expectPtr, uint64_t flags) {
-  return aclrtReserveMemAddress(virPtr, size, alignment, expectPtr, flags);
+  return calls::aclrtReserveMemAddress(virPtr, size, alignment, expectPtr, flags);
 }
 
 Status aclrtReleaseMemAddress(void* virPtr) {
@@ -109,7 +110,10 @@ Status aclrtMapMem(void* virPtr, size_t size, size_t offset, aclrtDrvMemHandle h
 Status aclrtUnmapMem(void* virPtr) {
   NPU_NOT_NULL(virPtr);
   if (rt::Forked()) return rt::ForkedError(__func__);
-  return hbm::Unmap(virPtr).status();
+  const Status status = hbm::Unmap(virPtr).status();
+  // The real driver answers its own parameter error here, which reaches the client as 507899.
+  if (status.code() != Code::kOutOfRange) return status;
+  return Status(Code::kDriverError, std::string(status.text())).Remedy("Pass the address given to aclrtMapMem, once.");
 }
 
 Status aclrtMemGetAllocationGranularity(aclrtPhysicalMemProp* prop, aclrtMemGranularityOptions option, size_t* granularity) {
@@ -190,20 +194,20 @@ Status aclrtMemSetPidToShareableHandle(uint64_t shareableHandle, int32_t* pid, s
 Status aclrtMemExportToShareableHandleV2(aclrtDrvMemHandle handle, uint64_t flags, aclrtMemSharedHandleType shareType, void* shareableHandle) {
   NPU_NOT_NULL(shareableHandle);
   if (shareType != ACL_MEM_SHARE_HANDLE_TYPE_DEFAULT) return NotYet(__func__, "handles for other hosts");
-  return aclrtMemExportToShareableHandle(handle, ACL_MEM_HANDLE_TYPE_NONE, flags, static_cast<uint64_t*>(shareableHandle));
+  return calls::aclrtMemExportToShareableHandle(handle, ACL_MEM_HANDLE_TYPE_NONE, flags, static_cast<uint64_t*>(shareableHandle));
 }
 
 Status aclrtMemImportFromShareableHandleV2(void* shareableHandle, aclrtMemSharedHandleType shareType, uint64_t, aclrtDrvMemHandle* handle) {
   NPU_NOT_NULL(shareableHandle);
   if (shareType != ACL_MEM_SHARE_HANDLE_TYPE_DEFAULT) return NotYet(__func__, "handles of other hosts");
   NPU_ASSIGN(const int device, rt::CurrentDevice(__func__));
-  return aclrtMemImportFromShareableHandle(*static_cast<uint64_t*>(shareableHandle), device, handle);
+  return calls::aclrtMemImportFromShareableHandle(*static_cast<uint64_t*>(shareableHandle), device, handle);
 }
 
 Status aclrtMemSetPidToShareableHandleV2(void* shareableHandle, aclrtMemSharedHandleType shareType, int32_t* pid, size_t pidNum) {
   NPU_NOT_NULL(shareableHandle);
   if (shareType != ACL_MEM_SHARE_HANDLE_TYPE_DEFAULT) return NotYet(__func__, "handles for other hosts");
-  return aclrtMemSetPidToShareableHandle(*static_cast<uint64_t*>(shareableHandle), pid, pidNum);
+  return calls::aclrtMemSetPidToShareableHandle(*static_cast<uint64_t*>(shareableHandle), pid, pidNum);
 }
 
 }  // namespace npu::calls
