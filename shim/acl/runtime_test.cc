@@ -442,7 +442,7 @@ TEST_F(Runtime, FailureModeIsSetOnce) {
   EXPECT_ACL(0, aclrtDestroyStream(stream));
 }
 
-TEST(Init, TheDefaultDeviceOpensForThreadsThatNeverHadOne) {
+TEST(DefaultDevice, OpensForThreadsThatNeverHadOne) {
   char path[] = "/tmp/anynpu-acl-XXXXXX";
   const int fd = mkstemp(path);
   ASSERT_GE(fd, 0);
