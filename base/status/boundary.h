@@ -26,7 +26,8 @@ template <class F>
 int32_t Run(const char* name, CodeOf code_of, F&& call) noexcept {
   try {
     const Status status = call();
-    if (status.ok()) [[likely]] return 0;
+    if (status.ok()) [[likely]]
+      return 0;
     return Refuse(status, code_of);
   } catch (...) {
     return Refuse(Thrown(name), code_of);

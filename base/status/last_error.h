@@ -1,8 +1,8 @@
 // What a thread has to say about its failures: the text of aclGetRecentErrMsg and the code of aclrtGetLastError.
 //
-// Failing entries queue a message; success clears nothing. Reading the message empties the queue, as CANN does. The newest
-// message comes first because clients append the whole text to the error of the call that has just failed; older ones
-// (of failures the client tolerated) follow, a few at most.
+// Failing entries queue a message; success clears nothing. Reading the message empties the queue, as CANN does. The
+// newest message comes first because clients append the whole text to the error of the call that has just failed; older
+// ones (of failures the client tolerated) follow, a few at most.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The device that aclInit's configuration names ("defaultDevice"). A thread that never chose a device works on this one, and
-// calls that need a device open it; without one such calls answer kContextNull.
+// The device that aclInit's configuration names ("defaultDevice"). A thread that never chose a device works on this
+// one, and calls that need a device open it; without one such calls answer kContextNull.
 #pragma once
 
 namespace npu::rt {

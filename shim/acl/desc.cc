@@ -71,14 +71,40 @@ namespace calls {
 
 size_t aclDataTypeSize(aclDataType dataType) {
   switch (dataType) {
-    case ACL_DT_UNDEFINED: case ACL_STRING: return 0;
-    case ACL_INT8: case ACL_UINT8: case ACL_BOOL: case ACL_INT4: case ACL_UINT1: case ACL_HIFLOAT8: case ACL_FLOAT8_E5M2:
-    case ACL_FLOAT8_E4M3FN: case ACL_FLOAT8_E8M0: case ACL_FLOAT6_E3M2: case ACL_FLOAT6_E2M3: case ACL_FLOAT4_E2M1:
-    case ACL_FLOAT4_E1M2: return 1;
-    case ACL_FLOAT16: case ACL_BF16: case ACL_INT16: case ACL_UINT16: return 2;
-    case ACL_FLOAT: case ACL_INT32: case ACL_UINT32: case ACL_COMPLEX32: return 4;
-    case ACL_DOUBLE: case ACL_INT64: case ACL_UINT64: case ACL_COMPLEX64: return 8;
-    case ACL_COMPLEX128: return 16;
+    case ACL_DT_UNDEFINED:
+    case ACL_STRING:
+      return 0;
+    case ACL_INT8:
+    case ACL_UINT8:
+    case ACL_BOOL:
+    case ACL_INT4:
+    case ACL_UINT1:
+    case ACL_HIFLOAT8:
+    case ACL_FLOAT8_E5M2:
+    case ACL_FLOAT8_E4M3FN:
+    case ACL_FLOAT8_E8M0:
+    case ACL_FLOAT6_E3M2:
+    case ACL_FLOAT6_E2M3:
+    case ACL_FLOAT4_E2M1:
+    case ACL_FLOAT4_E1M2:
+      return 1;
+    case ACL_FLOAT16:
+    case ACL_BF16:
+    case ACL_INT16:
+    case ACL_UINT16:
+      return 2;
+    case ACL_FLOAT:
+    case ACL_INT32:
+    case ACL_UINT32:
+    case ACL_COMPLEX32:
+      return 4;
+    case ACL_DOUBLE:
+    case ACL_INT64:
+    case ACL_UINT64:
+    case ACL_COMPLEX64:
+      return 8;
+    case ACL_COMPLEX128:
+      return 16;
   }
   return 8;
 }
@@ -135,7 +161,8 @@ Status aclGetTensorDescDimV2(const aclTensorDesc* desc, size_t index, int64_t* d
   if (dimSize == nullptr) return Error(Code::kInvalidParam, "aclGetTensorDescDimV2: dimSize is null.");
   NPU_ASSIGN(const Ref<TensorDesc> found, Get(desc, "aclGetTensorDescDimV2"));
   if (index >= found->dims.size()) {
-    return Error(Code::kInvalidParam, "aclGetTensorDescDimV2: index is {}, but the rank is {}.", index, found->dims.size());
+    return Error(Code::kInvalidParam, "aclGetTensorDescDimV2: index is {}, but the rank is {}.", index,
+                 found->dims.size());
   }
   *dimSize = found->dims[index];
   return {};
@@ -178,7 +205,9 @@ Status aclSetTensorFormat(aclTensorDesc* desc, aclFormat format) {
   if (found) found->storage_format = format;
   return {};
 }
-Status aclSetTensorStorageFormat(aclTensorDesc* desc, aclFormat format) { return calls::aclSetTensorFormat(desc, format); }
+Status aclSetTensorStorageFormat(aclTensorDesc* desc, aclFormat format) {
+  return calls::aclSetTensorFormat(desc, format);
+}
 
 Status aclSetTensorShape(aclTensorDesc* desc, int numDims, const int64_t* dims) {
   NPU_ASSIGN(const Ref<TensorDesc> found, Get(desc, "aclSetTensorShape"));

@@ -56,14 +56,22 @@ Status aclGetDeviceCapability(uint32_t deviceId, aclDeviceInfo deviceInfo, int64
   if (value == nullptr) return Error(Code::kInvalidParam, "aclGetDeviceCapability: value is null.");
   const uint32_t count = device::kMaxCards;
   if (deviceId >= count) {
-    return Error(Code::kInvalidParam, "aclGetDeviceCapability: deviceId is {}, but there are {} devices.", deviceId, count);
+    return Error(Code::kInvalidParam, "aclGetDeviceCapability: deviceId is {}, but there are {} devices.", deviceId,
+                 count);
   }
   NPU_ASSIGN(const MachineFacts facts, FactsOfMachine());
   switch (deviceInfo) {
-    case ACL_DEVICE_INFO_AI_CORE_NUM: *value = facts.profile->ai_cores; return {};
-    case ACL_DEVICE_INFO_VECTOR_CORE_NUM: *value = facts.profile->vector_cores; return {};
-    case ACL_DEVICE_INFO_L2_SIZE: *value = static_cast<int64_t>(facts.profile->l2_bytes); return {};
-    case ACL_DEVICE_INFO_UNDEFINED: break;
+    case ACL_DEVICE_INFO_AI_CORE_NUM:
+      *value = facts.profile->ai_cores;
+      return {};
+    case ACL_DEVICE_INFO_VECTOR_CORE_NUM:
+      *value = facts.profile->vector_cores;
+      return {};
+    case ACL_DEVICE_INFO_L2_SIZE:
+      *value = static_cast<int64_t>(facts.profile->l2_bytes);
+      return {};
+    case ACL_DEVICE_INFO_UNDEFINED:
+      break;
   }
   return Error(Code::kInvalidParam, "aclGetDeviceCapability: there is no item {}.", static_cast<int>(deviceInfo));
 }

@@ -131,7 +131,8 @@ TEST(Float16, EveryHalfThereAndBack) {
 TEST(Float16, RoundsToNearestEven) {
   std::mt19937 random(Seed());
   for (int i = 0; i < 200000; ++i) {
-    const float value = std::ldexp(static_cast<float>(random()) / 4294967296.0f + 1, static_cast<int>(random() % 44) - 27);
+    const float value =
+        std::ldexp(static_cast<float>(random()) / 4294967296.0f + 1, static_cast<int>(random() % 44) - 27);
     const uint16_t half = aclFloatToFloat16(value);
     if (value >= 65520) {
       ASSERT_EQ(half, 0x7C00) << value;

@@ -44,7 +44,8 @@ Result<std::string> ReadFile(const char* path, const char* function) {
         .Remedy("Give the path of a readable JSON file, or null for the defaults.");
   }
   if (text.size() > kLargestFile) {
-    return Error(Code::kInvalidFile, "{}: the configuration file {} is larger than {} bytes.", function, path, kLargestFile);
+    return Error(Code::kInvalidFile, "{}: the configuration file {} is larger than {} bytes.", function, path,
+                 kLargestFile);
   }
   return text;
 }
@@ -55,7 +56,8 @@ Result<int> DefaultDeviceOf(const json& config) {
   if (section == config.end()) return -1;
   auto bad = [&](const std::string& got) {
     return Error(Code::kParseFile, "aclInit: defaultDevice.default_device is {}, not a device number.", got)
-        .Remedy("Write {{\"defaultDevice\": {{\"default_device\": \"0\"}}}} with the number of a device of this process.");
+        .Remedy(
+            "Write {{\"defaultDevice\": {{\"default_device\": \"0\"}}}} with the number of a device of this process.");
   };
   if (!section->is_object() || !section->contains("default_device")) return bad(section->dump());
   const json& value = (*section)["default_device"];
@@ -64,7 +66,8 @@ Result<int> DefaultDeviceOf(const json& config) {
     return value.get<int>();
   }
   const std::string text = value.is_string() ? value.get<std::string>() : "";
-  if (text.empty() || text.size() > 3 || !std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; })) {
+  if (text.empty() || text.size() > 3 ||
+      !std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; })) {
     return bad(value.dump());
   }
   return std::stoi(text);

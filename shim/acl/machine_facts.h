@@ -1,5 +1,5 @@
-// What the machine is said to be, for calls that must not open a device: the machine this process has joined, else the one
-// its environment asks for.
+// What the machine is said to be, for calls that must not open a device: the machine this process has joined, else the
+// one its environment asks for.
 #pragma once
 
 #include <string>

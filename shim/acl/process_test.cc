@@ -48,7 +48,8 @@ TEST_F(Init, CountsReferences) {
 }
 
 TEST_F(Init, ReadsTheFile) {
-  const std::string good = WriteFile(R"({"dump":{"dump_scene":"lite_exception"}, "defaultDevice":{"default_device":"0"}})");
+  const std::string good =
+      WriteFile(R"({"dump":{"dump_scene":"lite_exception"}, "defaultDevice":{"default_device":"0"}})");
   EXPECT_EQ(aclInit(good.c_str()), ACL_SUCCESS) << Message();
   EXPECT_EQ(aclInit(good.c_str()), ACL_ERROR_REPEAT_INITIALIZE);
   EXPECT_EQ(aclInit(nullptr), ACL_ERROR_INVALID_PARAM);  // another content

@@ -15,8 +15,8 @@ namespace {
 
 // Packages that aclsysGetVersionStr and -Num know, dash and underscore alike.
 constexpr std::string_view kPackages[] = {
-    "runtime", "compiler", "toolkit",  "opp",      "opp_kernel", "opbase",  "ops_math",    "ops_nn",
-    "ops_cv",  "ops_transformer", "ops_legacy", "hccl",  "hcomm",  "metadef", "ge_executor", "ge_compiler"};
+    "runtime", "compiler",        "toolkit",    "opp",  "opp_kernel", "opbase",  "ops_math",    "ops_nn",
+    "ops_cv",  "ops_transformer", "ops_legacy", "hccl", "hcomm",      "metadef", "ge_executor", "ge_compiler"};
 
 Result<std::string> VersionOf(const char* package, const char* function) {
   if (package == nullptr) return Error(Code::kInvalidParam, "{}: pkgName is null.", function);

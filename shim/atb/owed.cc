@@ -1,4 +1,5 @@
-// The transformer boost library's C++ interface as far as torch_npu links it. Its operators are owed and answer by name.
+// The transformer boost library's C++ interface as far as torch_npu links it. Its operators are owed and answer by
+// name.
 #include <cstdint>
 
 #include "base/status/boundary.h"
@@ -38,11 +39,11 @@ int DestroyOperation(Operation*) { return 0; }
 template <class Param>
 int CreateOperation(const Param& param, Operation** operation);
 
-#define NPU_ATB_OPERATION(Param)                                                                            \
-  template <>                                                                                               \
-  int CreateOperation<infer::Param>(const infer::Param&, Operation** operation) {                           \
-    if (operation != nullptr) *operation = nullptr;                                                         \
-    return npu::boundary::Owed("atb::CreateOperation<" #Param ">", npu::AclCode);                           \
+#define NPU_ATB_OPERATION(Param)                                                  \
+  template <>                                                                     \
+  int CreateOperation<infer::Param>(const infer::Param&, Operation** operation) { \
+    if (operation != nullptr) *operation = nullptr;                               \
+    return npu::boundary::Owed("atb::CreateOperation<" #Param ">", npu::AclCode); \
   }
 NPU_ATB_OPERATION(ElewiseParam)
 NPU_ATB_OPERATION(GroupTopkParam)

@@ -22,7 +22,8 @@ extern "C" NPU_EXPORT int strcpy_s(char* strDest, size_t destMax, const char* st
   return 0;
 }
 
-extern "C" NPU_EXPORT int vsnprintf_s(char* strDest, size_t destMax, size_t count, const char* format, va_list arglist) {
+extern "C" NPU_EXPORT int vsnprintf_s(char* strDest, size_t destMax, size_t count, const char* format,
+                                      va_list arglist) {
   if (strDest == nullptr || destMax == 0) return -1;
   strDest[0] = '\0';
   if (format == nullptr) return -1;

@@ -1,5 +1,5 @@
-// The graph engine's C++ interface as far as clients link it: enough for them to load. Every class that clients copy holds
-// one shared pointer, as theirs do. Graph mode itself is owed: what could start it fails by name.
+// The graph engine's C++ interface as far as clients link it: enough for them to load. Every class that clients copy
+// holds one shared pointer, as theirs do. Graph mode itself is owed: what could start it fails by name.
 #pragma once
 
 #include <cstdint>
@@ -170,7 +170,8 @@ class Session {
   Status CompileGraph(uint32_t id);
   Status RemoveGraph(uint32_t id);
   Status RunGraph(uint32_t id, const std::vector<Tensor>& inputs, std::vector<Tensor>& outputs);
-  Status RunGraphWithStreamAsync(uint32_t id, void* stream, const std::vector<Tensor>& inputs, std::vector<Tensor>& outputs);
+  Status RunGraphWithStreamAsync(uint32_t id, void* stream, const std::vector<Tensor>& inputs,
+                                 std::vector<Tensor>& outputs);
   std::shared_ptr<CompiledGraphSummary> GetCompiledGraphSummary(uint32_t id);
   Status SetGraphConstMemoryBase(uint32_t id, const void* memory, size_t size);
   Status SetGraphFixedFeatureMemoryBase(uint32_t id, const void* memory, size_t size);

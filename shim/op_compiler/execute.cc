@@ -1,8 +1,8 @@
 // Single operators by type name: the checks CANN makes, then the operators that exist (none yet: each answers by name).
 #include <string>
 
-#include "gen/calls/op_compiler.h"
 #include "acl/acl_base.h"
+#include "gen/calls/op_compiler.h"
 
 namespace npu::calls {
 namespace {
@@ -19,7 +19,8 @@ struct Call {
 
 template <class T>
 Status NoneNull(const Call& call, const char* what, int count, T const* array) {
-  if (count > 0 && array == nullptr) return Error(Code::kInvalidParam, "{}: {} of {} is null.", call.function, what, call.op_type);
+  if (count > 0 && array == nullptr)
+    return Error(Code::kInvalidParam, "{}: {} of {} is null.", call.function, what, call.op_type);
   for (int i = 0; i < count; ++i) {
     if (array[i] == nullptr) {
       return Error(Code::kInvalidParam, "{}: {}[{}] of {} is null.", call.function, what, i, call.op_type);
@@ -33,7 +34,8 @@ bool AllEmpty(const Call& call) {
   for (int i = 0; i < call.outputs; ++i) {
     bool empty = false;
     const size_t rank = aclGetTensorDescNumDims(call.output_descs[i]);
-    for (size_t d = 0; rank != ACL_UNKNOWN_RANK && d < rank; ++d) empty |= aclGetTensorDescDim(call.output_descs[i], d) == 0;
+    for (size_t d = 0; rank != ACL_UNKNOWN_RANK && d < rank; ++d)
+      empty |= aclGetTensorDescDim(call.output_descs[i], d) == 0;
     if (!empty) return false;
   }
   return true;
@@ -43,14 +45,16 @@ template <class Buffer>
 Status Execute(const Call& call, Buffer const* inputs, Buffer const* outputs) {
   if (call.op_type == nullptr) return Error(Code::kInvalidParam, "{}: opType is null.", call.function);
   if (call.inputs < 0 || call.outputs < 0) {
-    return Error(Code::kInvalidParam, "{}: {} has {} inputs and {} outputs.", call.function, call.op_type, call.inputs, call.outputs);
+    return Error(Code::kInvalidParam, "{}: {} has {} inputs and {} outputs.", call.function, call.op_type, call.inputs,
+                 call.outputs);
   }
   NPU_TRY(NoneNull(call, "inputDesc", call.inputs, call.input_descs));
   NPU_TRY(NoneNull(call, "inputs", call.inputs, inputs));
   NPU_TRY(NoneNull(call, "outputDesc", call.outputs, call.output_descs));
   NPU_TRY(NoneNull(call, "outputs", call.outputs, outputs));
   if (call.compile_type != ACL_COMPILE_SYS && call.compile_type != ACL_COMPILE_UNREGISTERED) {
-    return Error(Code::kNotSupported, "{}: there is no compile type {}.", call.function, static_cast<int>(call.compile_type));
+    return Error(Code::kNotSupported, "{}: there is no compile type {}.", call.function,
+                 static_cast<int>(call.compile_type));
   }
   if (AllEmpty(call)) return {};
   return NotYet(fmt::format("Operator {} ({})", call.op_type, call.function));
@@ -59,9 +63,9 @@ Status Execute(const Call& call, Buffer const* inputs, Buffer const* outputs) {
 }  // namespace
 
 Status aclopCompileAndExecute(const char* opType, int numInputs, const aclTensorDesc* const inputDesc[],
-                              const aclDataBuffer* const inputs[], int numOutputs, const aclTensorDesc* const outputDesc[],
-                              aclDataBuffer* const outputs[], const aclopAttr*, aclopEngineType, aclopCompileType compileFlag,
-                              const char*, aclrtStream) {
+                              const aclDataBuffer* const inputs[], int numOutputs,
+                              const aclTensorDesc* const outputDesc[], aclDataBuffer* const outputs[], const aclopAttr*,
+                              aclopEngineType, aclopCompileType compileFlag, const char*, aclrtStream) {
   return Execute<const aclDataBuffer*>(
       {"aclopCompileAndExecute", opType, numInputs, inputDesc, numOutputs, outputDesc, compileFlag}, inputs, outputs);
 }

@@ -41,8 +41,10 @@ TEST(SingleOperators, AnswerByTheirName) {
   aclTensorDesc* desc = aclCreateTensorDesc(ACL_FLOAT, 2, some, ACL_FORMAT_ND);
   aclTensorDesc* empty = aclCreateTensorDesc(ACL_FLOAT, 2, none, ACL_FORMAT_ND);
   aclDataBuffer* buffer = aclCreateDataBuffer(nullptr, 0);
-  auto run = [&](const char* type, aclTensorDesc* in, aclDataBuffer* data, aclTensorDesc* out, aclopCompileType compile) {
-    return aclopCompileAndExecute(type, 1, &in, &data, 1, &out, &buffer, nullptr, ACL_ENGINE_SYS, compile, nullptr, nullptr);
+  auto run = [&](const char* type, aclTensorDesc* in, aclDataBuffer* data, aclTensorDesc* out,
+                 aclopCompileType compile) {
+    return aclopCompileAndExecute(type, 1, &in, &data, 1, &out, &buffer, nullptr, ACL_ENGINE_SYS, compile, nullptr,
+                                  nullptr);
   };
   EXPECT_EQ(run("Ceil", desc, buffer, empty, ACL_COMPILE_SYS), ACL_SUCCESS);  // nothing to compute
   Message();

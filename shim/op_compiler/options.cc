@@ -21,9 +21,11 @@ std::map<aclCompileOpt, std::string>& Stored() {
 }  // namespace
 
 Status aclSetCompileopt(aclCompileOpt opt, const char* value) {
-  if (value == nullptr) return Error(Code::kInvalidParam, "aclSetCompileopt: the value of option {} is null.", static_cast<int>(opt));
+  if (value == nullptr)
+    return Error(Code::kInvalidParam, "aclSetCompileopt: the value of option {} is null.", static_cast<int>(opt));
   if (opt == ACL_AUTO_TUNE_MODE) {
-    return Error(Code::kFeatureRetired, "aclSetCompileopt: auto tuning (option {}) was retired.", static_cast<int>(opt));
+    return Error(Code::kFeatureRetired, "aclSetCompileopt: auto tuning (option {}) was retired.",
+                 static_cast<int>(opt));
   }
   if (opt < ACL_PRECISION_MODE || opt > ACL_OP_DEBUG_OPTION) {
     return Error(Code::kUnknownOption, "aclSetCompileopt: there is no option {}.", static_cast<int>(opt));
@@ -49,7 +51,8 @@ Status aclGetCompileopt(aclCompileOpt opt, char* value, size_t length) {
   const auto found = Stored().find(opt);
   const std::string text = found == Stored().end() ? "" : found->second;
   if (length < (opt == ACL_OP_JIT_COMPILE ? kJitSize : text.size() + 1)) {
-    return Error(Code::kShortBuffer, "aclGetCompileopt: {} bytes are too few for option {}.", length, static_cast<int>(opt))
+    return Error(Code::kShortBuffer, "aclGetCompileopt: {} bytes are too few for option {}.", length,
+                 static_cast<int>(opt))
         .Remedy("Ask aclGetCompileoptSize for the size.");
   }
   std::memcpy(value, text.c_str(), text.size() + 1);

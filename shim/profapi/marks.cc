@@ -1,5 +1,5 @@
-// Host marks of compiled kernels and operator libraries. No session collects them, so they are dropped, as CANN does when
-// none runs; ids and the clock are real.
+// Host marks of compiled kernels and operator libraries. No session collects them, so they are dropped, as CANN does
+// when none runs; ids and the clock are real.
 #include <chrono>
 #include <string_view>
 
@@ -16,13 +16,15 @@ Status MsprofReportAdditionalInfo(uint32_t, const void*, uint32_t) { return {}; 
 uint64_t MsprofGetHashId(const char* hashInfo, size_t length) {
   if (hashInfo == nullptr) return 0;
   uint64_t hash = 0xcbf29ce484222325u;
-  for (const char c : std::string_view(hashInfo, length)) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  for (const char c : std::string_view(hashInfo, length))
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
   return hash;
 }
 
 uint64_t MsprofSysCycleTime() {
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                   std::chrono::steady_clock::now().time_since_epoch()).count());
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+          .count());
 }
 
 }  // namespace npu::calls

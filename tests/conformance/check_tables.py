@@ -75,5 +75,18 @@ class Agreement(unittest.TestCase):
         self.assertFalse(read - listed, "add them to abi/env.tsv")
 
 
+class Texts(unittest.TestCase):
+    def test_none_steers_clients_by_accident(self) -> None:
+        """torch_npu acts on these words in an error text: out of memory, recovery from device faults."""
+        words = re.compile(r'"[^"]*(EL0004|Failed to allocate|reason=\[)')
+        found = []
+        for room in ("base", "tensor", "device", "kernels", "ops", "runtime", "coll", "shim", "tools"):
+            for file in (p for p in (SOURCE / room).rglob("*") if p.suffix in (".cc", ".h") and not p.stem.endswith("_test")):
+                for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
+                    if words.search(line):
+                        found.append(f"{file.relative_to(SOURCE)}:{number}")
+        self.assertFalse(found)
+
+
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + sys.argv[2:])

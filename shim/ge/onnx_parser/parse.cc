@@ -3,6 +3,8 @@
 
 namespace ge {
 
-Status aclgrphParseONNXFromMem(const char*, size_t, const Options&, Graph&) { return Owed("ge::aclgrphParseONNXFromMem"); }
+Status aclgrphParseONNXFromMem(const char*, size_t, const Options&, Graph&) {
+  return Owed("ge::aclgrphParseONNXFromMem");
+}
 
 }  // namespace ge

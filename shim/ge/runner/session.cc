@@ -8,9 +8,16 @@ Status GEInitialize(const Options&) { return Owed("ge::GEInitialize (graph mode)
 Status GEFinalize() { return 0; }
 AscendString GEGetWarningMsgV2() { return AscendString(""); }
 
-bool CompiledGraphSummary::IsStatic() const { Owed("ge::CompiledGraphSummary::IsStatic"); return false; }
-Status CompiledGraphSummary::GetConstMemorySize(size_t&) const { return Owed("ge::CompiledGraphSummary::GetConstMemorySize"); }
-Status CompiledGraphSummary::GetFeatureMemorySize(size_t&) const { return Owed("ge::CompiledGraphSummary::GetFeatureMemorySize"); }
+bool CompiledGraphSummary::IsStatic() const {
+  Owed("ge::CompiledGraphSummary::IsStatic");
+  return false;
+}
+Status CompiledGraphSummary::GetConstMemorySize(size_t&) const {
+  return Owed("ge::CompiledGraphSummary::GetConstMemorySize");
+}
+Status CompiledGraphSummary::GetFeatureMemorySize(size_t&) const {
+  return Owed("ge::CompiledGraphSummary::GetFeatureMemorySize");
+}
 Status CompiledGraphSummary::GetFixedFeatureMemorySize(size_t&) const {
   return Owed("ge::CompiledGraphSummary::GetFixedFeatureMemorySize");
 }
@@ -29,7 +36,9 @@ Session::~Session() = default;
 Status Session::AddGraph(uint32_t, const Graph&, const Options&) { return Owed("ge::Session::AddGraph"); }
 Status Session::CompileGraph(uint32_t) { return Owed("ge::Session::CompileGraph"); }
 Status Session::RemoveGraph(uint32_t) { return Owed("ge::Session::RemoveGraph"); }
-Status Session::RunGraph(uint32_t, const std::vector<Tensor>&, std::vector<Tensor>&) { return Owed("ge::Session::RunGraph"); }
+Status Session::RunGraph(uint32_t, const std::vector<Tensor>&, std::vector<Tensor>&) {
+  return Owed("ge::Session::RunGraph");
+}
 Status Session::RunGraphWithStreamAsync(uint32_t, void*, const std::vector<Tensor>&, std::vector<Tensor>&) {
   return Owed("ge::Session::RunGraphWithStreamAsync");
 }
@@ -37,7 +46,9 @@ std::shared_ptr<CompiledGraphSummary> Session::GetCompiledGraphSummary(uint32_t)
   Owed("ge::Session::GetCompiledGraphSummary");
   return nullptr;
 }
-Status Session::SetGraphConstMemoryBase(uint32_t, const void*, size_t) { return Owed("ge::Session::SetGraphConstMemoryBase"); }
+Status Session::SetGraphConstMemoryBase(uint32_t, const void*, size_t) {
+  return Owed("ge::Session::SetGraphConstMemoryBase");
+}
 Status Session::SetGraphFixedFeatureMemoryBase(uint32_t, const void*, size_t) {
   return Owed("ge::Session::SetGraphFixedFeatureMemoryBase");
 }
