@@ -1,0 +1,406 @@
+#include "coll/algo/group_op.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "coll/comm/types.h"
+
+namespace npu::coll {
+namespace {
+
+// From here results leave the caches before anybody reads them (docs/performance.md, Collectives).
+constexpr uint64_t kStreamingBytes = 16u << 20;
+// Work for one thread at a time.
+constexpr uint64_t kGrainBytes = 64u << 10;
+constexpr uint32_t kReduced = 1, kEnd = 3;  // steps of a call, see Transport::Reach
+
+simd::Stores StoresFor(uint64_t bytes) {
+  return bytes >= kStreamingBytes ? simd::Stores::kStreaming : simd::Stores::kPlain;
+}
+
+void Copy(Parallel& parallel, const std::byte* from, std::byte* to, uint64_t bytes) {
+  if (bytes == 0 || from == to) return;
+  const auto stores = StoresFor(bytes);
+  parallel.For(static_cast<int64_t>(bytes), static_cast<int64_t>(kGrainBytes), [&](int64_t begin, int64_t end) {
+    simd::CopyInto(from + begin, to + begin, static_cast<size_t>(end - begin), stores);
+  });
+}
+
+}  // namespace
+
+std::string Describe(const Fingerprint& print) {
+  std::string text = fmt::format("{} of {} x {}", NameOf(print.op), print.count, InfoOf(print.type).name);
+  switch (print.op) {
+    case Op::kBarrier:
+      return NameOf(print.op);
+    case Op::kAllGatherV:
+    case Op::kReduceScatterV:
+    case Op::kAlltoAllV:
+    case Op::kAlltoAllVC:
+      text = fmt::format("{} of {}", NameOf(print.op), InfoOf(print.type).name);
+      break;
+    default:
+      break;
+  }
+  if (print.reduce <= 3) text += fmt::format(", {}", NameOfReduce(print.reduce));
+  if (print.op == Op::kBroadcast || print.op == Op::kReduce || print.op == Op::kScatter) {
+    text += fmt::format(", root {}", print.root);
+  }
+  return text;
+}
+
+GroupOp::GroupOp(const Team& team, uint64_t seq, GroupCall call, std::atomic<uint64_t>* finished)
+    : team_(team), seq_(seq), call_(std::move(call)), finished_(finished), lines_(team.size) {}
+
+std::string GroupOp::Describe() const {
+  return fmt::format("{} (call {} of {})", coll::Describe(call_.print), seq_, team_.name);
+}
+
+// Small buffers travel in the line: nobody then looks into ours, and the call ends without a closing barrier.
+bool GroupOp::DataInline() const {
+  return call_.in != nullptr && call_.table.empty() && call_.in_bytes <= kInlineBytes;
+}
+
+void GroupOp::Post() {
+  Line line;
+  line.print = call_.print;
+  line.in = call_.in_place;
+  line.in.bytes = call_.in != nullptr ? call_.in_bytes : 0;
+  line.out = call_.out_place;
+  line.out.bytes = call_.out != nullptr ? call_.out_bytes : 0;
+  std::span<const std::byte> payload;
+  if (DataInline()) payload = {call_.in, call_.in_bytes};
+  if (!call_.table.empty()) payload = std::as_bytes(std::span(call_.table));
+  line.payload_bytes = static_cast<uint32_t>(payload.size());
+  const Offer offer{call_.in, call_.out};
+  for (Transport* transport : team_.transports) transport->Post(Lane::kGroup, 0, seq_, line, payload, offer);
+}
+
+bool GroupOp::AllPosted() {
+  for (; next_ < team_.size; ++next_) {
+    if (next_ == team_.rank) continue;
+    lines_[next_] = team_.to[next_]->Peek(next_, Lane::kGroup, seq_);
+    if (lines_[next_].line == nullptr) return false;
+  }
+  return true;
+}
+
+bool GroupOp::AllReached(uint64_t step) {
+  for (; next_ < team_.size; ++next_) {
+    if (next_ != team_.rank && team_.to[next_]->ReachedBy(next_, Lane::kGroup) < step) return false;
+  }
+  return true;
+}
+
+std::vector<uint32_t> GroupOp::Waiting() const {
+  std::vector<uint32_t> ranks;
+  if (state_ == State::kTurn) return ranks;
+  for (uint32_t p = 0; p < team_.size; ++p) {
+    if (p == team_.rank) continue;
+    bool missing = false;
+    switch (state_) {
+      case State::kLines:
+        missing = team_.to[p]->Peek(p, Lane::kGroup, seq_).line == nullptr;
+        break;
+      case State::kReduced:
+        missing = team_.to[p]->ReachedBy(p, Lane::kGroup) < Step(kReduced);
+        break;
+      case State::kLast:
+        missing = team_.to[p]->ReachedBy(p, Lane::kGroup) < Step(kEnd);
+        break;
+      default:
+        missing = true;
+        break;  // bytes under way: from whom is not kept
+    }
+    if (missing) ranks.push_back(p);
+  }
+  return ranks;
+}
+
+Status GroupOp::CheckLines() const {
+  for (uint32_t p = 0; p < team_.size; ++p) {
+    if (p == team_.rank || lines_[p].line->print == call_.print) continue;
+    return Error(Code::kCommMismatch,
+                 "EI0005: the ranks of communicator {} do not call the same collective (call {}): rank {} calls {}, "
+                 "rank {} "
+                 "calls {}.",
+                 team_.name, seq_, team_.rank, coll::Describe(call_.print), p, coll::Describe(lines_[p].line->print))
+        .Remedy(
+            "Make all ranks issue the same collectives in the same order with equal count, type, operation and root.");
+  }
+  return CheckSizes();
+}
+
+// The V forms: what a peer gives us must be what we take.
+Status GroupOp::CheckSizes() const {
+  const auto differ = [&](uint32_t p, uint64_t gives, uint64_t takes) {
+    return Error(Code::kCommMismatch,
+                 "EI0005: {} in communicator {} (call {}): rank {} gives {} bytes to rank {}, which expects {}.",
+                 Name(), team_.name, seq_, p, gives, team_.rank, takes)
+        .Remedy("Make the counts that rank {} passes for rank {} equal those that rank {} passes for rank {}.", p,
+                team_.rank, team_.rank, p);
+  };
+  for (const Pull& pull : call_.pulls) {
+    if (pull.peer == team_.rank) continue;
+    const Posted& posted = lines_[pull.peer];
+    if (pull.from == Pull::kPeerKnows) {
+      if (posted.line->payload_bytes != 16 * uint64_t{team_.size}) return differ(pull.peer, 0, pull.bytes);
+      uint64_t entry[2];
+      std::memcpy(entry, posted.payload + 16 * team_.rank, sizeof entry);
+      if (entry[1] != pull.bytes) return differ(pull.peer, entry[1], pull.bytes);
+    } else if (call_.print.op == Op::kAllGatherV && posted.line->in.bytes != pull.bytes) {
+      return differ(pull.peer, posted.line->in.bytes, pull.bytes);
+    }
+  }
+  if (call_.reduce && call_.reduce->peer_knows) {
+    const uint64_t mine = call_.reduce->count * call_.reduce->element_bytes;
+    for (uint32_t p = 0; p < team_.size; ++p) {
+      if (p == team_.rank) continue;
+      uint64_t entry[2] = {};
+      if (lines_[p].line->payload_bytes == 16 * uint64_t{team_.size})
+        std::memcpy(entry, lines_[p].payload + 16 * team_.rank, 16);
+      if (entry[1] != mine) return differ(p, entry[1], mine);
+    }
+  }
+  return {};
+}
+
+Result<std::unique_ptr<std::byte[]>> GroupOp::Allocate(uint64_t bytes) const {
+  std::unique_ptr<std::byte[]> memory(new (std::nothrow) std::byte[std::max<uint64_t>(bytes, 1)]);
+  if (memory) return memory;
+  return Error(Code::kOutOfHostMemory, "{}: no host memory for {} bytes of staging.", Describe(), bytes)
+      .Remedy("Free host memory or use smaller collectives.");
+}
+
+// Where a peer's bytes can be read: in its line, in its memory, or (once they have come) in `staging`.
+Result<const std::byte*> GroupOp::Source(uint32_t peer, uint64_t from, uint64_t bytes, std::byte* staging) {
+  const Posted& posted = lines_[peer];
+  const bool in_line = posted.line->payload_bytes != 0 && call_.table.empty();
+  if (from == Pull::kPeerKnows) std::memcpy(&from, posted.payload + 16 * team_.rank, sizeof from);
+  const uint64_t limit = in_line ? posted.line->payload_bytes : posted.line->in.bytes;
+  if (from > limit || bytes > limit - from) {
+    return Error(Code::kCommMismatch, "EI0005: {}: rank {} offers {} bytes, rank {} needs {} from offset {}.",
+                 Describe(), peer, limit, team_.rank, bytes, from)
+        .Remedy("Pass the same counts on all ranks.");
+  }
+  if (in_line) return posted.payload + from;
+  if (team_.to[peer]->Maps()) {
+    NPU_ASSIGN(void* base, team_.to[peer]->Map(peer, posted.line->in));
+    return static_cast<const std::byte*>(base) + from;
+  }
+  NPU_TRY(team_.to[peer]->Fetch(peer, Lane::kGroup, seq_, Buffer::kIn, from, {staging, bytes}, &pending_));
+  return staging;
+}
+
+// True when what this rank takes would cover what it still gives to others.
+bool GroupOp::OutHidesIn() const {
+  if (call_.in == nullptr || call_.out == nullptr || DataInline()) return false;
+  return call_.out < call_.in + call_.in_bytes && call_.in < call_.out + call_.out_bytes;
+}
+
+Status GroupOp::Copies(Parallel& parallel) {
+  std::byte* to = call_.out;
+  if (OutHidesIn()) {
+    // A peer reads our in-buffer while we fill the out-buffer. The usual in-place form moves nothing onto it (our own
+    // part is where it was); anything else waits in a scratch buffer until the peers are through.
+    const bool harmless = std::all_of(call_.pulls.begin(), call_.pulls.end(), [&](const Pull& pull) {
+      const std::byte* at = call_.out + pull.to;
+      const bool apart = at >= call_.in + call_.in_bytes || at + pull.bytes <= call_.in;
+      return apart || (pull.peer == team_.rank && pull.from != Pull::kPeerKnows && at == call_.in + pull.from);
+    });
+    if (!harmless) {
+      NPU_ASSIGN(held_, Allocate(call_.out_bytes));
+      to = held_.get();
+    }
+  }
+  for (const Pull& pull : call_.pulls) {
+    if (pull.bytes == 0) continue;
+    const std::byte* from = nullptr;
+    if (pull.peer == team_.rank) {
+      uint64_t begin = pull.from;
+      if (begin == Pull::kPeerKnows) begin = call_.table[2 * team_.rank];
+      from = call_.in + begin;
+    } else {
+      NPU_ASSIGN(from, Source(pull.peer, pull.from, pull.bytes, to + pull.to));
+    }
+    Copy(parallel, from, to + pull.to, pull.bytes);
+  }
+  return {};
+}
+
+uint64_t GroupOp::SliceBegin(uint32_t rank) const {
+  // Whole cache lines, so that no two ranks write one.
+  const uint64_t line = 64 / call_.reduce->element_bytes;
+  const uint64_t lines = (call_.reduce->count + line - 1) / line;
+  return std::min(call_.reduce->count, lines * rank / team_.size * line);
+}
+
+// Finds what this rank has to add up and where the sums go.
+Status GroupOp::GatherSources() {
+  const Reducing& reduce = *call_.reduce;
+  const bool in_line = DataInline();
+  const bool sliced = !in_line && (reduce.keep == Keep::kAll || (reduce.keep == Keep::kRoot && team_.direct));
+  const bool is_root = call_.print.root == team_.rank;
+  begin_ = sliced ? SliceBegin(team_.rank) : 0;
+  end_ = sliced ? SliceBegin(team_.rank + 1) : reduce.count;
+  if (reduce.keep == Keep::kRoot && !sliced && !is_root) end_ = begin_;
+  if (begin_ == end_) return {};
+
+  const uint64_t bytes = (end_ - begin_) * reduce.element_bytes;
+  uint64_t first = begin_ * reduce.element_bytes;  // of the part in everybody's in-buffer
+  if (reduce.keep == Keep::kBlock)
+    first = reduce.peer_knows ? Pull::kPeerKnows : team_.rank * reduce.count * reduce.element_bytes;
+
+  std::byte* staging = nullptr;
+  if (!team_.direct && !in_line) {
+    NPU_ASSIGN(staging_, Allocate(bytes * team_.size));
+    staging = staging_.get();
+  }
+  for (uint32_t p = 0; p < team_.size; ++p) {
+    if (p == team_.rank) {
+      sources_.push_back(call_.in + (first == Pull::kPeerKnows ? call_.table[2 * p] : first));
+    } else {
+      NPU_ASSIGN(const std::byte* source, Source(p, first, bytes, staging != nullptr ? staging + p * bytes : nullptr));
+      sources_.push_back(source);
+    }
+  }
+  const auto add_peer_sink = [&](uint32_t p) -> Status {
+    if (lines_[p].line->out.bytes < reduce.count * reduce.element_bytes) {
+      return Error(Code::kCommMismatch, "EI0005: {}: the receive buffer of rank {} has {} bytes, the result {}.",
+                   Describe(), p, lines_[p].line->out.bytes, reduce.count * reduce.element_bytes);
+    }
+    NPU_ASSIGN(void* base, team_.to[p]->Map(p, lines_[p].line->out));
+    sinks_.push_back(static_cast<std::byte*>(base) + first);
+    return {};
+  };
+  if (reduce.keep == Keep::kBlock || !sliced) {
+    sinks_.push_back(call_.out);
+  } else if (reduce.keep == Keep::kRoot) {
+    if (is_root) {
+      sinks_.push_back(call_.out + first);
+    } else {
+      NPU_TRY(add_peer_sink(call_.print.root));
+    }
+  } else {
+    sinks_.push_back(call_.out + first);
+    if (team_.direct) {
+      for (uint32_t p = 0; p < team_.size; ++p) {
+        if (p != team_.rank) NPU_TRY(add_peer_sink(p));
+      }
+    }
+  }
+  return {};
+}
+
+void GroupOp::RunReduction(Parallel& parallel, uint64_t begin, uint64_t end) {
+  const Reducing& reduce = *call_.reduce;
+  if (begin == end) return;
+  const auto stores = StoresFor(reduce.count * reduce.element_bytes);
+  const auto grain = static_cast<int64_t>(std::max<uint64_t>(1, kGrainBytes / reduce.element_bytes));
+  parallel.For(static_cast<int64_t>(end - begin), grain, [&](int64_t b, int64_t e) {
+    constexpr size_t kFew = 16;
+    const void* few_sources[kFew];
+    void* few_sinks[kFew];
+    std::vector<const void*> many_sources(sources_.size() > kFew ? sources_.size() : 0);
+    std::vector<void*> many_sinks(sinks_.size() > kFew ? sinks_.size() : 0);
+    const void** from = many_sources.empty() ? few_sources : many_sources.data();
+    void** to = many_sinks.empty() ? few_sinks : many_sinks.data();
+    const auto offset = static_cast<size_t>(b) * reduce.element_bytes;
+    for (size_t i = 0; i < sources_.size(); ++i) from[i] = static_cast<const std::byte*>(sources_[i]) + offset;
+    for (size_t i = 0; i < sinks_.size(); ++i) to[i] = static_cast<std::byte*>(sinks_[i]) + offset;
+    simd::ReduceInto(reduce.what, {from, sources_.size()}, {to, sinks_.size()}, static_cast<size_t>(e - b), stores);
+  });
+}
+
+// Where memory is not mapped, everybody takes the slices of the others from their out-buffers.
+Status GroupOp::FetchResults() {
+  for (uint32_t p = 0; p < team_.size; ++p) {
+    if (p == team_.rank) continue;
+    const uint64_t from = SliceBegin(p) * call_.reduce->element_bytes;
+    const uint64_t bytes = SliceBegin(p + 1) * call_.reduce->element_bytes - from;
+    if (bytes == 0) continue;
+    if (team_.to[p]->Maps()) {
+      NPU_ASSIGN(void* base, team_.to[p]->Map(p, lines_[p].line->out));
+      std::memcpy(call_.out + from, static_cast<const std::byte*>(base) + from, bytes);
+    } else {
+      NPU_TRY(team_.to[p]->Fetch(p, Lane::kGroup, seq_, Buffer::kOut, from, {call_.out + from, bytes}, &pending_));
+    }
+  }
+  return {};
+}
+
+Status GroupOp::Work(Parallel& parallel) {
+  if (!call_.reduce) return Copies(parallel);
+  NPU_TRY(GatherSources());
+  if (call_.reduce->keep == Keep::kBlock && OutHidesIn() && !sinks_.empty()) {
+    // Our block may lie where a peer still reads another one, unless it is exactly our own.
+    if (sinks_[0] != sources_[team_.rank]) {
+      NPU_ASSIGN(held_, Allocate(call_.out_bytes));
+      sinks_[0] = held_.get();
+    }
+  }
+  return {};
+}
+
+Status GroupOp::Advance(Parallel& parallel, bool* done) {
+  *done = false;
+  const bool exchange = call_.reduce && call_.reduce->keep == Keep::kAll && !team_.direct && !DataInline();
+  switch (state_) {
+    case State::kTurn:
+      if (finished_->load(std::memory_order_acquire) != seq_ - 1) return {};
+      state_ = State::kPost;
+      [[fallthrough]];
+    case State::kPost:
+      Post();
+      next_ = 0;
+      state_ = State::kLines;
+      [[fallthrough]];
+    case State::kLines:
+      if (!AllPosted()) return {};
+      NPU_TRY(CheckLines());
+      state_ = State::kWork;
+      [[fallthrough]];
+    case State::kWork:
+      NPU_TRY(Work(parallel));
+      state_ = State::kFetched;
+      [[fallthrough]];
+    case State::kFetched:
+      if (pending_.load(std::memory_order_acquire) != 0) return {};
+      if (call_.reduce && !sources_.empty()) RunReduction(parallel, begin_, end_);
+      next_ = 0;
+      state_ = State::kReduced;
+      if (exchange) {
+        for (Transport* transport : team_.transports) transport->Reach(Lane::kGroup, 0, Step(kReduced));
+      }
+      [[fallthrough]];
+    case State::kReduced:
+      if (exchange) {
+        if (!AllReached(Step(kReduced))) return {};
+        NPU_TRY(FetchResults());
+      }
+      state_ = State::kGathered;
+      [[fallthrough]];
+    case State::kGathered:
+      if (pending_.load(std::memory_order_acquire) != 0) return {};
+      for (Transport* transport : team_.transports) transport->Reach(Lane::kGroup, 0, Step(kEnd));
+      next_ = 0;
+      state_ = State::kLast;
+      [[fallthrough]];
+    case State::kLast: {
+      // Peers may still read our in-buffer or write our out-buffer, unless all data was in the lines.
+      const bool untouched = (call_.in == nullptr || call_.in_bytes == 0 || DataInline()) &&
+                             !(call_.reduce && !DataInline() && call_.reduce->keep != Keep::kBlock);
+      if (!untouched && !AllReached(Step(kEnd))) return {};
+      if (held_) Copy(parallel, held_.get(), call_.out, call_.out_bytes);
+      state_ = State::kOver;
+      finished_->store(seq_, std::memory_order_release);
+      [[fallthrough]];
+    }
+    case State::kOver:
+      *done = true;
+  }
+  return {};
+}
+
+}  // namespace npu::coll

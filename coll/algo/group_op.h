@@ -1,0 +1,88 @@
+// Calls in which every rank of a communicator takes part.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+
+#include "coll/algo/operation.h"
+#include "kernels/simd/reduce_into.h"
+
+namespace npu::coll {
+
+// Bytes that this rank takes from the in-buffer of `peer`. The peer says where they begin when from is kPeerKnows.
+struct Pull {
+  static constexpr uint64_t kPeerKnows = ~uint64_t{0};
+  uint32_t peer = 0;
+  uint64_t from = 0;
+  uint64_t to = 0;  // offset in our out-buffer
+  uint64_t bytes = 0;
+};
+
+// Which part of a reduction this rank keeps.
+enum class Keep : uint8_t { kAll, kBlock, kRoot };
+
+struct Reducing {
+  simd::Reduction what;
+  Keep keep = Keep::kAll;
+  uint64_t count = 0;  // elements of the result
+  uint32_t element_bytes = 0;
+  bool peer_knows = false;  // kBlock of different sizes: each peer says where our block begins in its buffer
+};
+
+struct GroupCall {
+  Fingerprint print;
+  const std::byte* in = nullptr;  // addresses of this process; null where the rank gives or takes nothing
+  std::byte* out = nullptr;
+  Place in_place, out_place;
+  uint64_t in_bytes = 0, out_bytes = 0;
+  std::vector<Pull> pulls;
+  std::optional<Reducing> reduce;
+  std::vector<uint64_t> table;  // two words for each peer: where its part of our in-buffer begins, and its bytes
+};
+
+class GroupOp final : public Operation {
+ public:
+  // Calls of a communicator take turns: `finished` is the number of the last one that is over here.
+  GroupOp(const Team& team, uint64_t seq, GroupCall call, std::atomic<uint64_t>* finished);
+  Status Advance(Parallel& parallel, bool* done) override;
+  std::vector<uint32_t> Waiting() const override;
+  const char* Name() const override { return NameOf(call_.print.op); }
+  std::string Describe() const override;
+
+ private:
+  enum class State : uint8_t { kTurn, kPost, kLines, kWork, kFetched, kReduced, kGathered, kLast, kOver };
+
+  bool DataInline() const;
+  void Post();
+  bool AllPosted();
+  bool AllReached(uint64_t step);
+  Status CheckLines() const;
+  Status CheckSizes() const;
+  Status Work(Parallel& parallel);
+  Status Copies(Parallel& parallel);
+  Status GatherSources();
+  Status FetchResults();
+  void RunReduction(Parallel& parallel, uint64_t begin, uint64_t end);
+  bool OutHidesIn() const;
+  Result<std::unique_ptr<std::byte[]>> Allocate(uint64_t bytes) const;
+  uint64_t Step(uint32_t k) const { return seq_ * 4 + k; }
+  uint64_t SliceBegin(uint32_t rank) const;
+  Result<const std::byte*> Source(uint32_t peer, uint64_t from, uint64_t bytes, std::byte* staging);
+
+  const Team& team_;
+  const uint64_t seq_;
+  GroupCall call_;
+  std::atomic<uint64_t>* finished_;
+  State state_ = State::kTurn;
+  uint32_t next_ = 0;  // the first rank that is not known to have come this far
+  std::vector<Posted> lines_;
+  std::vector<const void*> sources_;
+  std::vector<void*> sinks_;
+  uint64_t begin_ = 0, end_ = 0;  // elements this rank reduces
+  std::atomic<uint32_t> pending_{0};
+  std::unique_ptr<std::byte[]> staging_;  // what was fetched from peers, to be reduced
+  std::unique_ptr<std::byte[]> held_;     // the result, when the out-buffer is still read by peers
+};
+
+}  // namespace npu::coll

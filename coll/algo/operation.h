@@ -1,0 +1,43 @@
+// A collective call while it runs: a state machine that is pushed on by whoever serves its stream and never waits.
+//
+//   bool done = false;
+//   NPU_TRY(operation.Advance(parallel, &done));
+//   if (!done) park;                   // operation.Waiting() says for whom
+//
+// The ranks of a call are those of its Team. Advance comes from one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status/status.h"
+#include "base/task/parallel.h"
+#include "coll/transport/transport.h"
+
+namespace npu::coll {
+
+// What an operation knows of its communicator.
+struct Team {
+  uint32_t rank = 0;
+  uint32_t size = 1;
+  std::vector<Transport*> to;          // by rank; null for itself
+  std::vector<Transport*> transports;  // each once
+  bool direct = true;                  // all memory is mapped everywhere
+  std::string name;                    // of the communicator
+};
+
+class Operation {
+ public:
+  virtual ~Operation() = default;
+  virtual Status Advance(Parallel& parallel, bool* done) = 0;
+  // The ranks that the next step needs something from. Empty when it waits for an earlier call of this rank.
+  virtual std::vector<uint32_t> Waiting() const = 0;
+  virtual const char* Name() const = 0;
+  // For errors, e.g. "HcclAllReduce #7 (1024 x fp32, sum)".
+  virtual std::string Describe() const = 0;
+};
+
+std::string Describe(const Fingerprint& print);
+
+}  // namespace npu::coll

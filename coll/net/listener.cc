@@ -1,0 +1,138 @@
+#include "coll/net/listener.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <vector>
+
+namespace npu::coll {
+namespace {
+using std::chrono::seconds;
+constexpr seconds kHelloLimit(5);   // for a caller to say what it wants
+constexpr seconds kKeepLimit(150);  // for somebody to await it
+constexpr size_t kMostStrangers = 4096;
+
+struct Stranger {
+  os::Fd fd;
+  Hello hello;
+  size_t got = 0;
+  Deadline until = Deadline::In(kHelloLimit);
+};
+
+// 1: complete, 0: more to come, -1: hang up.
+int ReadHello(Stranger& s) {
+  while (s.got < sizeof s.hello) {
+    const ssize_t n =
+        ::recv(s.fd.get(), reinterpret_cast<char*>(&s.hello) + s.got, sizeof s.hello - s.got, MSG_DONTWAIT);
+    if (n > 0)
+      s.got += static_cast<size_t>(n);
+    else if (n < 0 && errno == EINTR)
+      continue;
+    else if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+      return s.until.passed() ? -1 : 0;
+    else
+      return -1;
+  }
+  return s.hello.magic == Hello::kMagic ? 1 : -1;
+}
+
+std::string IdOf(const Hello& hello) { return {hello.id.data(), ::strnlen(hello.id.data(), hello.id.size())}; }
+}  // namespace
+
+Result<std::shared_ptr<Listener>> Listener::Open(const std::string& address, std::span<const uint16_t> ports) {
+  NPU_ASSIGN(Listening listening, Listen(address, ports));
+  std::shared_ptr<Listener> listener(new Listener(std::move(listening)));
+  if (!listener->stop_) return Error(Code::kResourceExhausted, "No descriptor is left for a listener.");
+  try {
+    listener->thread_ = std::thread([raw = listener.get()] { raw->Serve(); });
+  } catch (const std::system_error& e) {
+    return Error(Code::kResourceExhausted, "A thread for listening cannot be started: {}.", e.what());
+  }
+  return listener;
+}
+
+Listener::Listener(Listening listening)
+    : fd_(std::move(listening.fd)), stop_(::eventfd(0, EFD_CLOEXEC)), port_(listening.port) {}
+
+Listener::~Listener() {
+  const uint64_t one = 1;
+  if (stop_ && ::write(stop_.get(), &one, sizeof one) < 0) thread_.detach();
+  if (thread_.joinable()) thread_.join();
+}
+
+Listener::Box& Listener::BoxOf(const std::string& id) { return boxes_[id]; }
+
+void Listener::Serve() {
+  std::vector<Stranger> strangers;
+  while (true) {
+    std::vector<pollfd> polls{{fd_.get(), POLLIN, 0}, {stop_.get(), POLLIN, 0}};
+    for (const Stranger& s : strangers) polls.push_back({s.fd.get(), POLLIN, 0});
+    if (::poll(polls.data(), polls.size(), strangers.empty() ? 10000 : 200) < 0 && errno != EINTR) return;
+    if ((polls[1].revents & POLLIN) != 0) return;
+    if ((polls[0].revents & POLLIN) != 0) {
+      os::Fd fd(::accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      if (fd && strangers.size() < kMostStrangers) strangers.push_back({std::move(fd)});
+    }
+    for (size_t i = 0; i < strangers.size();) {
+      const int state = ReadHello(strangers[i]);
+      if (state == 0) {
+        ++i;
+        continue;
+      }
+      if (state > 0) {
+        const std::lock_guard lock(mutex_);
+        Box& box = BoxOf(IdOf(strangers[i].hello));
+        if (box.awaited == 0 && box.callers.empty()) box.until = Deadline::In(kKeepLimit);
+        box.callers.push_back({std::move(strangers[i].fd), strangers[i].hello.rank, strangers[i].hello.ranks});
+        box.came.notify_all();
+      }
+      strangers.erase(strangers.begin() + static_cast<ptrdiff_t>(i));
+    }
+    const std::lock_guard lock(mutex_);
+    std::erase_if(boxes_, [](const auto& entry) {
+      return entry.second.awaited == 0 && (entry.second.callers.empty() || entry.second.until.passed());
+    });
+  }
+}
+
+Inbox::Inbox(std::shared_ptr<Listener> listener, std::string id) : listener_(std::move(listener)), id_(std::move(id)) {
+  const std::lock_guard lock(listener_->mutex_);
+  ++listener_->BoxOf(id_).awaited;
+}
+
+Inbox::~Inbox() {
+  const std::lock_guard lock(listener_->mutex_);
+  // Callers that came for the next meeting of that name are kept.
+  Listener::Box& box = listener_->BoxOf(id_);
+  --box.awaited;
+  box.until = Deadline::In(kKeepLimit);
+}
+
+Result<Caller> Inbox::Next(Deadline deadline) {
+  std::unique_lock lock(listener_->mutex_);
+  Listener::Box& box = listener_->BoxOf(id_);
+  const auto ready = [&] { return !box.callers.empty(); };
+  const bool came =
+      deadline.never() ? (box.came.wait(lock, ready), true) : box.came.wait_until(lock, deadline.at(), ready);
+  if (!came) return Error(Code::kCommTimeout, "Nobody called within the time limit.");
+  Caller caller = std::move(box.callers.front());
+  box.callers.pop_front();
+  return caller;
+}
+
+Result<os::Fd> Call(const std::string& address, uint16_t port, const std::string& id, uint32_t rank, uint32_t ranks,
+                    Deadline deadline) {
+  NPU_ASSIGN(os::Fd fd, Connect(address, port, deadline));
+  Hello hello;
+  std::memcpy(hello.id.data(), id.data(), std::min(id.size(), hello.id.size() - 1));
+  hello.rank = rank;
+  hello.ranks = ranks;
+  NPU_TRY(SendAll(fd.get(), std::as_bytes(std::span(&hello, 1)), deadline));
+  return fd;
+}
+
+}  // namespace npu::coll

@@ -1,0 +1,354 @@
+#include "coll/transport/tcp_link.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <thread>
+
+#include "coll/comm/parking.h"
+
+namespace npu::coll {
+namespace {
+constexpr uint64_t kChunk = 256 << 10;  // bytes of data in a frame: others get their turn in between
+constexpr int kReadsPerTurn = 64;
+constexpr uint64_t kMostPayload = sizeof(Line) + kInlineBytes;
+}  // namespace
+
+void TcpLink::Break(std::string why) {
+  if (broken_.empty()) broken_ = std::move(why);
+  tickets_.clear();
+  direct_ = nullptr;
+  out_.clear();
+}
+
+void TcpLink::Queue(const FrameHead& head, std::span<const std::byte> copied, const std::byte* borrowed,
+                    uint64_t borrowed_bytes) {
+  Piece piece;
+  piece.own.resize(sizeof head + copied.size());
+  std::memcpy(piece.own.data(), &head, sizeof head);
+  if (!copied.empty()) std::memcpy(piece.own.data() + sizeof head, copied.data(), copied.size());
+  piece.bytes = piece.own.size();
+  out_.push_back(std::move(piece));
+  if (borrowed_bytes > 0) {
+    Piece data;
+    data.data = borrowed;
+    data.bytes = borrowed_bytes;
+    out_.push_back(std::move(data));
+  }
+}
+
+void TcpLink::Flush() {
+  while (!out_.empty()) {
+    Piece& piece = out_.front();
+    const std::byte* from = piece.data != nullptr ? piece.data : piece.own.data();
+    const ssize_t n = ::send(fd_.get(), from + piece.done, piece.bytes - piece.done, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      if (errno == EAGAIN || errno == EWOULDBLOCK) break;
+      // What the peer said before it went may still be unread: reading notices the end.
+      out_.clear();
+      return;
+    }
+    piece.done += static_cast<uint64_t>(n);
+    if (piece.done == piece.bytes) out_.pop_front();
+  }
+  if (out_.empty() && lingering_) ::shutdown(fd_.get(), SHUT_WR);
+  TcpPump::Get().Update(*this, !out_.empty());
+}
+
+void TcpLink::SendLine(Lane lane, uint64_t seq, const Line& line, std::span<const std::byte> payload,
+                       const Offer& offer) {
+  const std::lock_guard lock(mutex_);
+  if (!broken_.empty() || left_) return;
+  OfferedAt(lane, seq) = {seq, offer, line.in.bytes, line.out.bytes};
+  std::vector<std::byte> body(sizeof line + payload.size());
+  std::memcpy(body.data(), &line, sizeof line);
+  if (!payload.empty()) std::memcpy(body.data() + sizeof line, payload.data(), payload.size());
+  FrameHead head;
+  head.kind = FrameKind::kLine;
+  head.lane = lane;
+  head.seq = seq;
+  head.bytes = body.size();
+  Queue(head, body, nullptr, 0);
+  Flush();
+}
+
+void TcpLink::SendReach(Lane lane, uint64_t step) {
+  const std::lock_guard lock(mutex_);
+  if (!broken_.empty() || left_) return;
+  FrameHead head;
+  head.kind = FrameKind::kReach;
+  head.lane = lane;
+  head.seq = step;
+  Queue(head, {}, nullptr, 0);
+  Flush();
+}
+
+void TcpLink::SendGet(Lane lane, uint64_t seq, Buffer buffer, uint64_t offset, std::span<std::byte> to,
+                      std::atomic<uint32_t>* pending) {
+  const std::lock_guard lock(mutex_);
+  pending->fetch_add(1, std::memory_order_relaxed);
+  if (!broken_.empty() || left_) return;  // stays pending; State tells why
+  FrameHead head;
+  head.kind = FrameKind::kGet;
+  head.lane = lane;
+  head.buffer = buffer;
+  head.seq = seq;
+  head.ticket = next_ticket_++;
+  head.offset = offset;
+  head.bytes = to.size();
+  tickets_[head.ticket] = {to.data(), to.size(), to.size(), pending};
+  Queue(head, {}, nullptr, 0);
+  Flush();
+}
+
+void TcpLink::Leave(bool failed) {
+  const std::lock_guard lock(mutex_);
+  if (left_) return;
+  left_ = true;
+  tickets_.clear();
+  direct_ = nullptr;
+  if (!broken_.empty()) return;
+  FrameHead head;
+  head.kind = FrameKind::kLeave;
+  head.failed = failed ? 1 : 0;
+  Queue(head, {}, nullptr, 0);
+  Flush();
+}
+
+void TcpLink::Linger() {
+  const std::lock_guard lock(mutex_);
+  lingering_ = true;
+  if (!broken_.empty()) {
+    ::shutdown(fd_.get(), SHUT_RDWR);
+  } else {
+    Flush();
+  }
+}
+
+Posted TcpLink::Peek(Lane lane, uint64_t seq) {
+  const std::lock_guard lock(mutex_);
+  const Shown& shown = ShownAt(lane, seq);
+  if (shown.seq != seq) return {};
+  return {&shown.line, shown.payload.data()};
+}
+
+uint64_t TcpLink::Reached(Lane lane) {
+  const std::lock_guard lock(mutex_);
+  return lane == Lane::kPair ? reached_pair_ : reached_group_;
+}
+
+Status TcpLink::State() {
+  const std::lock_guard lock(mutex_);
+  if (broken_.empty()) return {};
+  return Error(Code::kRemoteError, "{}", broken_);
+}
+
+bool TcpLink::WantsToWrite() {
+  const std::lock_guard lock(mutex_);
+  return !out_.empty();
+}
+
+bool TcpLink::OnWritable() {
+  const std::lock_guard lock(mutex_);
+  Flush();
+  return true;
+}
+
+// A peer's request: bytes of a buffer that stands behind one of our lines.
+bool TcpLink::Serve(const FrameHead& get) {
+  if (left_) return true;
+  const Offered& offered = OfferedAt(get.lane, get.seq);
+  const auto* from = static_cast<const std::byte*>(get.buffer == Buffer::kIn ? offered.offer.in : offered.offer.out);
+  const uint64_t limit = get.buffer == Buffer::kIn ? offered.in_bytes : offered.out_bytes;
+  if (offered.seq != get.seq || from == nullptr || get.offset > limit || get.bytes > limit - get.offset) {
+    Break("it asked for bytes that were not offered");
+    return false;
+  }
+  for (uint64_t at = 0; at < get.bytes; at += kChunk) {
+    FrameHead head;
+    head.kind = FrameKind::kData;
+    head.ticket = get.ticket;
+    head.offset = at;
+    head.bytes = std::min(kChunk, get.bytes - at);
+    Queue(head, {}, from + get.offset + at, head.bytes);
+  }
+  Flush();
+  return true;
+}
+
+bool TcpLink::Begin() {
+  body_got_ = 0;
+  direct_ = nullptr;
+  const uint64_t lanes = static_cast<uint64_t>(head_.lane), buffers = static_cast<uint64_t>(head_.buffer);
+  bool sound = lanes <= 1 && buffers <= 1;
+  switch (head_.kind) {
+    case FrameKind::kLine:
+      sound = sound && head_.bytes >= sizeof(Line) && head_.bytes <= kMostPayload;
+      if (sound) body_.resize(head_.bytes);
+      break;
+    case FrameKind::kData: {
+      const auto at = tickets_.find(head_.ticket);
+      if (at == tickets_.end()) {  // its call has failed meanwhile
+        sound = sound && head_.bytes <= kChunk;
+        if (sound) body_.resize(head_.bytes);
+        break;
+      }
+      sound = sound && head_.offset <= at->second.bytes && head_.bytes <= at->second.bytes - head_.offset &&
+              head_.bytes <= at->second.left;
+      if (sound) direct_ = at->second.to + head_.offset;
+      break;
+    }
+    case FrameKind::kReach:
+    case FrameKind::kLeave:
+      sound = sound && head_.bytes == 0;
+      break;
+    case FrameKind::kGet:
+      return sound ? Serve(head_) : (Break("it sent a frame that makes no sense"), false);
+    default:
+      sound = false;
+  }
+  if (!sound) Break("it sent a frame that makes no sense");
+  return sound;
+}
+
+bool TcpLink::End() {
+  switch (head_.kind) {
+    case FrameKind::kLine: {
+      Shown& shown = ShownAt(head_.lane, head_.seq);
+      std::memcpy(static_cast<void*>(&shown.line), body_.data(), sizeof(Line));
+      shown.payload.assign(body_.begin() + sizeof(Line), body_.end());
+      if (shown.line.payload_bytes != shown.payload.size()) {
+        Break("it sent a line of the wrong length");
+        return false;
+      }
+      shown.seq = head_.seq;
+      break;
+    }
+    case FrameKind::kReach:
+      (head_.lane == Lane::kPair ? reached_pair_ : reached_group_) = head_.seq;
+      break;
+    case FrameKind::kData: {
+      const auto at = tickets_.find(head_.ticket);
+      if (at == tickets_.end()) break;
+      at->second.left -= head_.bytes;
+      if (at->second.left == 0) {
+        at->second.pending->fetch_sub(1, std::memory_order_release);  // pairs with the operation's look at it
+        tickets_.erase(at);
+      }
+      break;
+    }
+    case FrameKind::kLeave:
+      Break(head_.failed != 0 ? "gave up after an error of its own" : "has left the communicator");
+      break;
+    case FrameKind::kGet:
+      break;
+  }
+  return true;
+}
+
+bool TcpLink::OnReadable() {
+  const std::lock_guard lock(mutex_);
+  for (int turn = 0; turn < kReadsPerTurn; ++turn) {
+    const bool in_head = head_got_ < sizeof head_;
+    std::byte* to = nullptr;
+    uint64_t want = 0;
+    if (in_head) {
+      to = reinterpret_cast<std::byte*>(&head_) + head_got_;
+      want = sizeof head_ - head_got_;
+    } else {
+      if (head_.kind == FrameKind::kData && direct_ == nullptr && body_.size() < head_.bytes) body_.resize(head_.bytes);
+      to = (direct_ != nullptr ? direct_ : body_.data()) + body_got_;
+      want = head_.bytes - body_got_;
+    }
+    const ssize_t n = ::recv(fd_.get(), to, want, MSG_DONTWAIT);
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      if (errno == EAGAIN || errno == EWOULDBLOCK) return true;
+      Break(std::string("broke its connection: ") + std::strerror(errno));
+      return false;
+    }
+    if (n == 0) {
+      Break("closed its connection");
+      return false;
+    }
+    if (in_head) {
+      head_got_ += static_cast<uint64_t>(n);
+      if (head_got_ < sizeof head_) continue;
+      if (!Begin()) return false;
+    } else {
+      body_got_ += static_cast<uint64_t>(n);
+    }
+    const uint64_t body = head_.kind == FrameKind::kGet ? 0 : head_.bytes;
+    if (body_got_ == body) {
+      if (!End()) return false;
+      head_got_ = 0;
+    }
+  }
+  return true;
+}
+
+TcpPump& TcpPump::Get() {
+  static auto* pump = new TcpPump;
+  return *pump;
+}
+
+Status TcpPump::Add(const std::shared_ptr<TcpLink>& link) {
+  const std::lock_guard lock(mutex_);
+  if (!epoll_) {
+    epoll_.Reset(::epoll_create1(EPOLL_CLOEXEC));
+    if (!epoll_) return Error(Code::kResourceExhausted, "epoll_create1: {}.", std::strerror(errno));
+    try {
+      std::thread([this] { Run(); }).detach();
+    } catch (const std::system_error& e) {
+      return Error(Code::kResourceExhausted, "A thread for connections cannot be started: {}.", e.what());
+    }
+  }
+  links_[link->id()] = link;
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = link->id();
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, link->fd(), &event) != 0) {
+    return Error(Code::kResourceExhausted, "epoll_ctl: {}.", std::strerror(errno));
+  }
+  return {};
+}
+
+void TcpPump::Update(const TcpLink& link, bool write) {
+  epoll_event event{};
+  event.events = write ? EPOLLIN | EPOLLOUT : EPOLLIN;
+  event.data.u64 = link.id();
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, link.fd(), &event);  // fails harmlessly once the pump has dropped the link
+}
+
+void TcpPump::Run() {
+  epoll_event events[64];
+  while (true) {
+    const int n = ::epoll_wait(epoll_.get(), events, 64, -1);
+    if (n < 0 && errno != EINTR) return;
+    for (int i = 0; i < n; ++i) {
+      std::shared_ptr<TcpLink> link;
+      {
+        const std::lock_guard lock(mutex_);
+        const auto at = links_.find(events[i].data.u64);
+        if (at == links_.end()) continue;
+        link = at->second;
+      }
+      bool alive = true;
+      if ((events[i].events & EPOLLOUT) != 0) alive = link->OnWritable();
+      if ((events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) alive = link->OnReadable() && alive;
+      if (!alive) {
+        ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, link->fd(), nullptr);
+        const std::lock_guard lock(mutex_);
+        links_.erase(link->id());
+      }
+    }
+    if (n > 0) Parking::Get().WakeAll();
+  }
+}
+
+}  // namespace npu::coll
