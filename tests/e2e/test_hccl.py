@@ -1,0 +1,84 @@
+"""torch.distributed over HCCL: two processes by torchrun, the unmodified wheel, expected values computed from every rank's seed."""
+
+CALLS = """
+    import os, torch, torch_npu
+    import torch.distributed as dist
+
+    rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    torch.npu.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("hccl")
+    seed = int(os.environ["ANYNPU_SEED"])
+
+    def data(r, shape, dtype, round):
+        g = torch.Generator().manual_seed(seed + 1000 * r + round)
+        return torch.randint(-3, 4, shape, generator=g).to(dtype)
+
+    def same(got, want, what):
+        torch.testing.assert_close(got.cpu(), want, rtol=0, atol=0, msg=lambda m: f"rank {rank}: {what}: {m}")
+
+    for round, dtype in enumerate((torch.float32, torch.bfloat16, torch.float16, torch.int32, torch.int64, torch.int8)):
+        for shape in ((7,), (31, 768), (1,)):
+            mine = data(rank, shape, dtype, round)
+            everybody = [data(r, shape, dtype, round) for r in range(world)]
+            total = torch.stack([t.to(torch.int64) for t in everybody]).sum(0).to(dtype)
+            t = mine.npu(); dist.all_reduce(t); same(t, total, "all_reduce")
+            t = mine.npu(); dist.all_reduce(t, op=dist.ReduceOp.MAX); same(t, torch.stack(everybody).amax(0), "max")
+            t = mine.npu(); dist.broadcast(t, src=1); same(t, everybody[1], "broadcast")
+            out = [torch.empty_like(t) for _ in range(world)]
+            dist.all_gather(out, mine.npu())
+            for got, want in zip(out, everybody): same(got, want, "all_gather")
+            t = mine.npu(); dist.reduce(t, dst=0)
+            if rank == 0: same(t, total, "reduce")
+            big = torch.empty(world * mine.numel(), dtype=dtype, device="npu")
+            dist.all_gather_into_tensor(big, mine.flatten().npu())
+            same(big, torch.cat([t.flatten() for t in everybody]), "all_gather_into_tensor")
+            wide = [data(r, (world * 5,), dtype, 50 + round) for r in range(world)]
+            part = torch.empty(5, dtype=dtype, device="npu")
+            dist.reduce_scatter_tensor(part, wide[rank].npu())
+            same(part, torch.stack([w.to(torch.int64) for w in wide]).sum(0).to(dtype)[rank * 5:rank * 5 + 5], "reduce_scatter")
+            swapped = torch.empty(world * 5, dtype=dtype, device="npu")
+            dist.all_to_all_single(swapped, wide[rank].npu())
+            same(swapped, torch.cat([w[rank * 5:rank * 5 + 5] for w in wide]), "all_to_all")
+    if rank == 0:
+        dist.send(data(0, (1000,), torch.float32, 99).npu(), dst=1)
+    else:
+        t = torch.empty(1000, device="npu"); dist.recv(t, src=0); same(t, data(0, (1000,), torch.float32, 99), "recv")
+    dist.barrier()
+    group = dist.new_group([0, 1])
+    t = torch.ones(3, device="npu") * (rank + 1); dist.all_reduce(t, group=group); same(t, torch.full((3,), 3.0), "sub group")
+    torch.npu.synchronize()
+    dist.destroy_process_group()
+    print(f"rank {rank} is through", flush=True)
+"""
+
+KILLED = """
+    import os, signal, sys, time, torch, torch_npu
+    import torch.distributed as dist
+    rank = int(os.environ["RANK"])
+    torch.npu.set_device(rank)
+    dist.init_process_group("hccl")
+    t = torch.ones(100, device="npu"); dist.all_reduce(t); torch.npu.synchronize()
+    if rank == 1: os.kill(os.getpid(), signal.SIGKILL)
+    start = time.time()
+    try:
+        dist.all_reduce(t); torch.npu.synchronize()
+    except RuntimeError as e:
+        print("noticed after", round(time.time() - start, 2), "names rank 1:", "rank 1" in str(e), flush=True)
+        assert time.time() - start < 2
+    sys.stdout.flush()
+    os._exit(0)
+"""
+
+
+def torchrun(machine, path, ranks=2, **kw):
+    return machine.run("torchrun", "--standalone", f"--nproc-per-node={ranks}", path, cards=ranks, **kw)
+
+
+def test_every_call(machine):
+    done = torchrun(machine, machine.script("calls.py", CALLS)).ok()
+    assert sorted(line for line in done.out.splitlines() if "is through" in line) == ["rank 0 is through", "rank 1 is through"]
+
+
+def test_a_killed_peer_is_noticed(machine213):
+    done = torchrun(machine213, machine213.script("killed.py", KILLED))
+    assert "names rank 1: True" in done.out, done.tail()
