@@ -194,7 +194,7 @@ TEST(Body, DISABLED_EveryCall) {
         EXPECT_EQ(HcclAllReduce(some.at(), some.at(), 4, type, op, comm, p.stream), HCCL_E_NOT_SUPPORT);
         continue;
       }
-      for (const size_t count : {size_t{1}, size_t{7}, size_t{31 * 768}, size_t{1 + rng() % 3000}}) {
+      for (const size_t count : {size_t{7}, size_t{31 * 768}, size_t{1 + rng() % 3000}}) {
         calls.ReduceAll(type, op, count, ++round);
       }
     }
@@ -211,7 +211,7 @@ TEST(Body, DISABLED_EveryCall) {
 }
 
 TEST(Hccl, EveryCallOverSharedMemory) {
-  for (const int ranks : {1, 2, 3, 4, 8}) {
+  for (const int ranks : {1, 2, 3, 8}) {
     EXPECT_THAT(Ranks("EveryCall", ranks).Codes(), Each(0)) << ranks << " ranks";
   }
 }
