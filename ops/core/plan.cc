@@ -64,6 +64,7 @@ Status Snapshot(const OpDef& op, size_t p, const TensorObject& from, Tensor* to)
   const auto local = ThePlatform().local;
   char* base = static_cast<char*>(local != nullptr ? local(from.data) : from.data);
   if (base == nullptr) {
+    if (ThePlatform().no_device != nullptr) NPU_TRY(ThePlatform().no_device(op.name));
     return Error(Code::kInvalidParam, "{}: the data address {} of {} is not device memory.", op.name, from.data, name)
         .Remedy("Copy the data to the device first (aclrtMalloc, aclrtMemcpy); kernels cannot read host memory.");
   }
