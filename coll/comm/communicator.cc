@@ -3,6 +3,7 @@
 #include <chrono>
 #include <thread>
 
+#include "base/task/polling.h"
 #include "coll/comm/parking.h"
 #include "runtime/workers/cores.h"
 
@@ -27,7 +28,7 @@ void Pause() {
 }
 }  // namespace
 
-class CollTask final : public Task {
+class CollTask final : public PollingTask {
  public:
   CollTask(Ref<Communicator> comm, std::unique_ptr<Operation> operation, Bounces bounces, bool inline_first)
       : comm_(std::move(comm)),
@@ -37,6 +38,7 @@ class CollTask final : public Task {
   ~CollTask() override { comm_->Disarm(this); }
 
   Outcome Run(TaskContext& context) override {
+    ++steps_;
     comm_->Disarm(this);
     if (comm_->failed_.load(std::memory_order_acquire)) return Outcome::Done(comm_->Failure());
     if (context.stopping) {
@@ -79,6 +81,8 @@ class CollTask final : public Task {
   void Drop(const Status& why) override {
     comm_->Fail(Error(Code::kTaskAbort, "{} was not run: {}", operation_->Describe(), why.text()));
   }
+  // Once: after the first step, which does not wait because it may be on the caller's thread.
+  bool Polls() const override { return steps_ == 1 && comm_->spin_ > 0; }
   const char* Name() const override { return operation_->Name(); }
   uint32_t CostNs() const override { return bounces_.empty() ? kCostNs : 0; }
 
@@ -118,6 +122,7 @@ class CollTask final : public Task {
   std::unique_ptr<Operation> operation_;
   Bounces bounces_;
   bool patient_;
+  int steps_ = 0;
   bool started_ = false;
   Deadline deadline_ = Deadline::Never();
   steady_clock::time_point looked_;

@@ -5,6 +5,7 @@
 #include <exception>
 #include <utility>
 
+#include "base/task/polling.h"
 #include "runtime/workers/process.h"
 
 namespace npu::rt {
@@ -149,7 +150,12 @@ void TaskStream::OnWake() {
 
 bool TaskStream::Claim() {
   const std::lock_guard lock(mutex_);
-  if (state_ != State::kReady) return false;
+  if (state_ == State::kParked) {
+    const auto* polling = dynamic_cast<const PollingTask*>(current_.get());
+    if (polling == nullptr || !polling->Polls()) return false;
+  } else if (state_ != State::kReady) {
+    return false;
+  }
   state_ = State::kRunning;
   return true;
 }
@@ -190,8 +196,8 @@ void TaskStream::Advance(uint64_t tasks) {
   progress_.notify_all();
 }
 
-// Runs at most `turns` tasks and none once `until` tasks are done. Precondition: this thread has put the state to running
-// and an active reference is held. Leaves the stream idle, parked or ready.
+// Runs at most `turns` tasks and none once `until` tasks are done. Precondition: this thread has put the state to
+// running and an active reference is held. Leaves the stream idle, parked or ready.
 void TaskStream::Drain(int turns, uint64_t until) {
   bool idle = false;
   std::unique_lock lock(mutex_);
