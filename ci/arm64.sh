@@ -36,14 +36,14 @@ fi
 ccache_settings
 logged build/logs/arm64-configure.log cmake --preset arm64 -DNPU_ARM64_SYSROOT="$sysroot" || exit 1
 targets=()
-for room in base tensor kernels ops; do
+for room in base tensor kernels ops_core ops; do
   if cmake --build --preset arm64 --target help | grep -q "^${room}_test:"; then targets+=("${room}_test"); fi
 done
 logged build/logs/arm64-build.log cmake --build --preset arm64 -j "$(build_jobs)" --target "${targets[@]}" || exit 1
 mkdir -p "$(dirname "$result")"
-ctest --test-dir build/arm64 -R '^(base|tensor|kernels|ops)\.' -j "$(nproc)" --output-on-failure --output-junit "$result.raw" \
+ctest --test-dir build/arm64 -R '^(base|tensor|kernels|ops_core|ops)\.' -j "$(nproc)" --output-on-failure --output-junit "$result.raw" \
   >build/logs/arm64-ctest.log 2>&1
 grep -A40 '\*\*\*\(Failed\|Timeout\|Exception\)' build/logs/arm64-ctest.log | head -n 100
 [ -s "$result.raw" ] || { tail -n 20 build/logs/arm64-ctest.log; exit 1; }
 # The rooms get a name of their own in the summary.
-sed 's/ name="\(base\|tensor\|kernels\|ops\)\./ name="arm64-\1./' "$result.raw" >"$result" && rm "$result.raw"
+sed 's/ name="\(base\|tensor\|kernels\|ops_core\|ops\)\./ name="arm64-\1./' "$result.raw" >"$result" && rm "$result.raw"

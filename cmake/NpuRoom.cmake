@@ -38,6 +38,7 @@ target_link_libraries(npu_flags INTERFACE ${NPU_FMT} Threads::Threads ${CMAKE_DL
 if(NPU_TESTS)
   enable_testing()
   find_package(GTest REQUIRED)
+  set(NPU_TEST_TIMEOUT_S 120 CACHE STRING "Longest time of one unit test; a hang, not a measure of speed")
   include(GoogleTest)
 endif()
 
@@ -70,7 +71,7 @@ function(npu_room name)
     npu_objects(${name}_test ${name} ${ARG_DEPS})
     target_link_libraries(${name}_test PRIVATE GTest::gtest GTest::gmock GTest::gtest_main)
     add_dependencies(${name}_test npu_generated)
-    gtest_discover_tests(${name}_test TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 120)
+    gtest_discover_tests(${name}_test TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT ${NPU_TEST_TIMEOUT_S})
   endif()
 endfunction()
 

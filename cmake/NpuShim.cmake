@@ -75,7 +75,7 @@ function(npu_shim short)
   if(NPU_TESTS AND tests)
     add_executable(shim_${short}_test ${tests})
     target_link_libraries(shim_${short}_test PRIVATE lib_${short} lib_acl npu_abi GTest::gtest GTest::gmock GTest::gtest_main)
-    gtest_discover_tests(shim_${short}_test TEST_PREFIX "shim_${short}." DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 120)
+    gtest_discover_tests(shim_${short}_test TEST_PREFIX "shim_${short}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT ${NPU_TEST_TIMEOUT_S})
   endif()
 endfunction()
 
