@@ -52,11 +52,11 @@ class CollTask final : public PollingTask {
       for (const auto& bounce : bounces_.in) bounce->CopyIn();
     }
     bool done = false;
-    if (Status status = Spin(context.parallel, &done); !status.ok()) return Failed(std::move(status));
+    if (Status status = Spin(Threads(context), &done); !status.ok()) return Failed(std::move(status));
     if (!done) {
       comm_->Arm(this, context.waker);
       // Once more: what came between the last look and the arming rang nobody.
-      if (Status status = operation_->Advance(context.parallel, &done); !status.ok()) return Failed(std::move(status));
+      if (Status status = operation_->Advance(Threads(context), &done); !status.ok()) return Failed(std::move(status));
     }
     if (!done && (steady_clock::now() - looked_ > kLookAfter || deadline_.passed())) {
       looked_ = steady_clock::now();
@@ -65,7 +65,7 @@ class CollTask final : public PollingTask {
       if (gone.ok() && deadline_.passed()) gone = comm_->TimedOut(*operation_, ranks);
       if (!gone.ok()) {
         // What a peer did before it died still counts.
-        if (Status status = operation_->Advance(context.parallel, &done); !status.ok())
+        if (Status status = operation_->Advance(Threads(context), &done); !status.ok())
           return Failed(std::move(status));
         if (!done) return Failed(std::move(gone));
       }
@@ -90,6 +90,11 @@ class CollTask final : public PollingTask {
   // Small enough that an idle stream runs the first step on the calling thread: it shows our line to the peers and
   // parks.
   static constexpr uint32_t kCostNs = 1000;
+
+  // When the ranks of this host fill its cores, each works alone: more threads would only take the peers' cores.
+  Parallel& Threads(TaskContext& context) {
+    return comm_->crowded_ ? static_cast<Parallel&>(serial_) : context.parallel;
+  }
 
   Status Spin(Parallel& parallel, bool* done) {
     NPU_TRY(operation_->Advance(parallel, done));
@@ -119,6 +124,7 @@ class CollTask final : public PollingTask {
   }
 
   Ref<Communicator> comm_;
+  SerialParallel serial_;
   std::unique_ptr<Operation> operation_;
   Bounces bounces_;
   bool patient_;
@@ -139,7 +145,9 @@ Communicator::Communicator(Parts parts) : parts_(std::move(parts)) {
   team_.name = parts_.name;
   for (const auto& transport : parts_.transports) team_.transports.push_back(transport.get());
   bool own_process = false;
+  uint32_t here = 0;
   for (uint32_t r = 0; r < team_.size; ++r) {
+    here += parts_.members[r].host_id == parts_.members[team_.rank].host_id ? 1 : 0;
     const int which = parts_.transport_of[r];
     team_.to.push_back(which >= 0 ? parts_.transports[static_cast<size_t>(which)].get() : nullptr);
     if (r != team_.rank && parts_.members[r].slot == parts_.members[team_.rank].slot &&
@@ -147,6 +155,7 @@ Communicator::Communicator(Parts parts) : parts_(std::move(parts)) {
       own_process = true;
     }
   }
+  crowded_ = static_cast<int>(2 * here) > rt::UsableCores();
   const bool all_here = team_.direct && team_.size > 1;
   if (all_here && !own_process)
     spin_ = static_cast<int>(team_.size) <= rt::UsableCores() ? kPausesWithCores : kPausesWithout;

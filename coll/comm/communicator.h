@@ -75,6 +75,7 @@ class Communicator {
   Parts parts_;
   Team team_;
   int spin_ = 0;            // pauses before a waiting call yields; 0 when a peer may need this very thread
+  bool crowded_ = false;    // no core is left for helping threads
   std::mutex issue_mutex_;  // held from numbering a call to queueing it
   uint64_t issued_ = 0;
   std::vector<uint64_t> sent_, received_;  // by peer
