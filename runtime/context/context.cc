@@ -91,7 +91,7 @@ struct Contexts {
     Ref<Context> context;
     uint64_t users = 0;
   };
-  std::mutex mutex;  // guards primaries; held while a device opens or closes, so that those happen one after another
+  std::mutex mutex;  // guards primaries; held while a device opens
   std::unordered_map<int, Primary> primaries;  // by logical device
 
   static Contexts& Get() {
@@ -258,7 +258,7 @@ Status ResetDevice(int device, bool force, const char* function) {
   if (Forked()) return ForkedError(function);
   NPU_TRY(PhysicalOf(device, function).status());
   Contexts& all = Contexts::Get();
-  const std::lock_guard lock(all.mutex);
+  std::unique_lock lock(all.mutex);
   const auto found = all.primaries.find(device);
   if (found == all.primaries.end() || !found->second.context) {
     return Error(Code::kContextRelease, "{}: device {} was not set in this process.", function, device)
@@ -272,6 +272,8 @@ Status ResetDevice(int device, bool force, const char* function) {
   primary.users = 0;
   const Ref<Context> context = std::move(primary.context);
   primary.context = {};
+  // Without the lock: a host function that is waited for may set a device.
+  lock.unlock();
   Contexts::Close(*context, force);
   return {};
 }
@@ -334,8 +336,6 @@ Status DestroyContext(void* raw, const char* function) {
     return Error(Code::kContextNull, "{}: the context is the primary one of device {}.", function, (*found)->device())
         .Remedy("Primary contexts end with aclrtResetDevice.");
   }
-  Contexts& all = Contexts::Get();
-  const std::lock_guard lock(all.mutex);
   Contexts::Close(**found);
   return {};
 }

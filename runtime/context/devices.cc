@@ -33,7 +33,9 @@ Result<const Visible*> TheVisible() {
   if (const Visible* v = s.visible.load(std::memory_order_relaxed)) return v;
   const auto* v = new Visible(ReadVisible(std::getenv("ASCEND_RT_VISIBLE_DEVICES"), machine->cards()));
   // torch answers "no NPU" without a word in this case, so the reason goes to stderr as well, once.
-  if (!v->problem.ok() && !v->value.empty()) std::fprintf(stderr, "AnyNPU: %s\n", v->problem.Message().c_str());
+  // An empty value and Ray's word say on purpose that there shall be none.
+  const bool on_purpose = v->value.empty() || v->value == "NoDevFiles";
+  if (!v->problem.ok() && v->set && !on_purpose) std::fprintf(stderr, "AnyNPU: %s\n", v->problem.Message().c_str());
   s.visible.store(v, std::memory_order_release);
   return v;
 }

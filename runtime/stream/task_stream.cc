@@ -15,9 +15,11 @@ constexpr int kHelpDepth = 256;
 constexpr int kSyncSpinPauses = 300;
 // A worker gives the stream back after so many tasks, so that a busy stream does not starve the others of its card.
 constexpr int kTasksPerTurn = 64;
+// Bounds a producer's nap, so that it notices a stream that has parked.
+constexpr auto kThrottleNap = std::chrono::milliseconds(1);
 constexpr int kEndless = 1 << 30;
 // How long a synchronising call may last once the process is exiting and the workers are gone.
-constexpr auto kExitPatience = std::chrono::milliseconds(200);
+constexpr auto kExitPatience = std::chrono::milliseconds(50);
 }  // namespace
 
 // What wakers hold: may outlive the stream.
@@ -72,6 +74,9 @@ Status TaskStream::Submit(TaskPtr task, uint64_t* position) {
   *position = ++submitted_;
   if (state_ != State::kIdle) {
     queue_.push_back(std::move(task));
+    const bool far_ahead = queue_.size() > kDepth && state_ != State::kParked;
+    lock.unlock();
+    if (far_ahead) Throttle();
     return {};
   }
   if (cost != 0 && cost < kInlineNs) {
@@ -298,10 +303,27 @@ bool TaskStream::Help(uint64_t until) {
   return false;
 }
 
+void TaskStream::Throttle() {
+  while (true) {
+    uint64_t until = 0;
+    {
+      std::unique_lock lock(mutex_);
+      if (queue_.size() <= kDepth / 2 || state_ == State::kParked || state_ == State::kIdle) return;
+      until = done_.load(std::memory_order_relaxed) + queue_.size() - kDepth / 2;
+      if (state_ == State::kRunning) {
+        wake_at_ = std::min(wake_at_, until);
+        progress_.wait_for(lock, kThrottleNap);
+        continue;
+      }
+    }
+    if (Claim()) DrainTimed(kEndless, until);
+  }
+}
+
 Status TaskStream::WaitFor(uint64_t until, Deadline deadline) {
   const bool help = deadline.never() || Exiting();
   if (Exiting()) deadline = deadline.left() < kExitPatience ? deadline : Deadline::In(kExitPatience);
-  bool timed_out = false;
+  bool timed_out = false, slept = false;
   while (done_.load(std::memory_order_acquire) < until) {
     if (help && Help(until)) continue;
     if (deadline.passed()) {
@@ -310,6 +332,7 @@ Status TaskStream::WaitFor(uint64_t until, Deadline deadline) {
     }
     for (int i = 0; i < kSyncSpinPauses && done_.load(std::memory_order_acquire) < until; ++i) Pause();
     std::unique_lock lock(mutex_);
+    slept = true;
     if (help) ++helpers_;
     const auto moved = [&] {
       if (done_.load(std::memory_order_relaxed) >= until || (help && state_ == State::kReady)) return true;
@@ -323,7 +346,7 @@ Status TaskStream::WaitFor(uint64_t until, Deadline deadline) {
     }
     if (help) --helpers_;
   }
-  if (help) pool_.Kick();  // this thread may have been counted on to run the stream
+  if (help && slept) pool_.Kick();  // this thread may have been counted on to run the stream
   if (!timed_out) return {};
   return Error(Code::kSyncTimeout, "Stream {} of card {} was not done within the time limit: {} of {} tasks have run.",
                options_.id, card(), done_.load(std::memory_order_relaxed), submitted())

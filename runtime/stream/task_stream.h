@@ -74,6 +74,10 @@ class TaskStream final : public Stream {
   // the workers, since a task that it ran itself could outlast the limit.
   Status WaitFor(uint64_t until, Deadline deadline);
 
+  // A producer that is this far ahead is slowed down: it runs tasks itself or sleeps a little, as long as the stream makes
+  // progress. It never waits for a parked stream, which may be waiting for what the producer is about to queue.
+  static constexpr size_t kDepth = 4096;
+
   // For the pool: runs tasks if the stream is still ready.
   void Serve();
 
@@ -93,6 +97,7 @@ class TaskStream final : public Stream {
   void Advance(uint64_t tasks);
   void MakeReady(std::unique_lock<std::mutex>& lock);
   bool Help(uint64_t until);
+  void Throttle();
   Outcome RunGuarded(Task& task, TaskContext& context);
 
   Pool& pool_;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <thread>
@@ -204,6 +205,27 @@ TEST_F(StreamTest, SeveralProducersAndSynchronisers) {
   for (auto& t : threads) t.join();
   EXPECT_TRUE(stream->Synchronize(Deadline::Never()).ok());
   EXPECT_EQ(ran, 2000);
+}
+
+TEST_F(StreamTest, AProducerIsSlowedDownButNeverStuck) {
+  auto stream = Make();
+  std::atomic<int> ran{0};
+  constexpr int kTasks = 4 * static_cast<int>(TaskStream::kDepth);
+  size_t most = 0;
+  for (int i = 0; i < kTasks; ++i) {
+    ASSERT_TRUE(stream->Enqueue(Do([&] { ++ran; })).ok());
+    most = std::max(most, static_cast<size_t>(i + 1 - ran));
+  }
+  EXPECT_LE(most, TaskStream::kDepth + 2);
+  EXPECT_TRUE(stream->Synchronize(Deadline::Never()).ok());
+  EXPECT_EQ(ran, kTasks);
+  // What a parked stream waits for may come from this very thread.
+  Gate gate;
+  ASSERT_TRUE(stream->Enqueue(WaitAt(gate)).ok());
+  for (int i = 0; i < kTasks; ++i) ASSERT_TRUE(stream->Enqueue(Do([&] { ++ran; })).ok());
+  gate.Open();
+  EXPECT_TRUE(stream->Synchronize(Deadline::Never()).ok());
+  EXPECT_EQ(ran, 2 * kTasks);
 }
 
 TEST_F(StreamTest, AStreamMayDieWhileItsWakerLives) {

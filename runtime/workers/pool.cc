@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kSpinPauses = 300;
 constexpr uint64_t kTellBusyNs = 1'000'000;
-constexpr auto kExitPatience = std::chrono::milliseconds(300);
+constexpr auto kExitPatience = std::chrono::milliseconds(150);
 
 // Never destroyed: streams and wakers may outlive every static.
 struct Pools {

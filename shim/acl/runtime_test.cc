@@ -18,6 +18,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
+// A machine of this test's own, for it and the processes it starts, before anything joins one.
+const int machine_of_its_own = setenv("ANYNPU_MACHINE", ("acl-test-" + std::to_string(getpid())).c_str(), 0);
+
 std::string RecentError() {
   const char* text = aclGetRecentErrMsg();
   return text == nullptr ? "" : text;
