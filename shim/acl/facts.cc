@@ -1,5 +1,6 @@
 // What the chip and the software can do: answers that need no open device.
 #include "gen/calls/acl.h"
+#include "runtime/context/devices.h"
 #include "shim/acl/machine_facts.h"
 
 namespace npu::calls {
@@ -54,8 +55,8 @@ Status aclGetCannAttribute(aclCannAttr cannAttr, int32_t* value) {
 
 Status aclGetDeviceCapability(uint32_t deviceId, aclDeviceInfo deviceInfo, int64_t* value) {
   if (value == nullptr) return Error(Code::kInvalidParam, "aclGetDeviceCapability: value is null.");
-  const uint32_t count = device::kMaxCards;
-  if (deviceId >= count) {
+  NPU_ASSIGN(const int count, rt::DeviceCount());
+  if (deviceId >= static_cast<uint32_t>(count)) {
     return Error(Code::kInvalidParam, "aclGetDeviceCapability: deviceId is {}, but there are {} devices.", deviceId,
                  count);
   }

@@ -112,6 +112,21 @@ TEST(Facts, Describe910B) {
   EXPECT_EQ(aclGetCannAttribute(ACL_CANN_ATTR_UNDEFINED, &inf_nan), ACL_ERROR_INVALID_PARAM);
 }
 
+TEST(Facts, DevicesThatAreNotThereHaveNoCapabilities) {
+  uint32_t count = 0;
+  ASSERT_EQ(aclrtGetDeviceCount(&count), ACL_SUCCESS);
+  int64_t cores = 0, vectors = 0, cache = 0;
+  EXPECT_EQ(aclGetDeviceCapability(count - 1, ACL_DEVICE_INFO_AI_CORE_NUM, &cores), ACL_SUCCESS);
+  EXPECT_EQ(aclGetDeviceCapability(count - 1, ACL_DEVICE_INFO_VECTOR_CORE_NUM, &vectors), ACL_SUCCESS);
+  EXPECT_EQ(aclGetDeviceCapability(count - 1, ACL_DEVICE_INFO_L2_SIZE, &cache), ACL_SUCCESS);
+  EXPECT_GT(cores, 0);
+  EXPECT_GT(vectors, 0);
+  EXPECT_GT(cache, 0);
+  EXPECT_EQ(aclGetDeviceCapability(count, ACL_DEVICE_INFO_AI_CORE_NUM, &cores), ACL_ERROR_INVALID_PARAM);
+  EXPECT_EQ(aclGetDeviceCapability(0, ACL_DEVICE_INFO_UNDEFINED, &cores), ACL_ERROR_INVALID_PARAM);
+  EXPECT_EQ(aclGetDeviceCapability(0, ACL_DEVICE_INFO_L2_SIZE, nullptr), ACL_ERROR_INVALID_PARAM);
+}
+
 TEST(Errors, CodesOfTheRuntimeAreKeptAndCleared) {
   aclrtGetLastError(ACL_RT_THREAD_LEVEL);
   EXPECT_EQ(aclrtSetSysParamOpt(ACL_OPT_DETERMINISTIC, 17), ACL_ERROR_RT_PARAM_INVALID);
