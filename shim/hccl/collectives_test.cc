@@ -275,6 +275,48 @@ TEST(Body, DISABLED_SeveralCommunicators) {
 
 TEST(Hccl, SeveralCommunicatorsAtOnce) { EXPECT_THAT(Ranks("SeveralCommunicators", 4).Codes(), Each(0)); }
 
+// A buffer that is mapped from several physical handles, in an order of its own, as expandable segments are.
+TEST(Body, DISABLED_MappedPieces) {
+  Process p;
+  p.Start(p.rank);
+  HcclComm comm = nullptr;
+  p.Join(&comm);
+  constexpr size_t kPiece = 2u << 20;
+  void* range = nullptr;
+  HCCL_OK(aclrtReserveMemAddress(&range, 3 * kPiece, 0, nullptr, 0));
+  aclrtPhysicalMemProp prop{};
+  prop.handleType = ACL_MEM_HANDLE_TYPE_NONE;
+  prop.allocationType = ACL_MEM_ALLOCATION_TYPE_PINNED;
+  prop.memAttr = ACL_HBM_MEM_HUGE;
+  prop.location.id = static_cast<uint32_t>(p.rank);
+  prop.location.type = ACL_MEM_LOCATION_TYPE_DEVICE;
+  for (const size_t piece : {1, 2, 0}) {
+    aclrtDrvMemHandle handle = nullptr;
+    HCCL_OK(aclrtMallocPhysical(&handle, kPiece, &prop, 0));
+    HCCL_OK(aclrtMapMem(static_cast<char*>(range) + piece * kPiece, kPiece, 0, handle, 0));
+  }
+  const size_t count = 3 * kPiece / 4 - 100;
+  char* at = static_cast<char*>(range) + 40;
+  const auto mine = DataOf(HCCL_DATA_TYPE_FP32, p.seed, p.rank, 1, count);
+  HCCL_OK(aclrtMemcpy(at, mine.size(), mine.data(), mine.size(), ACL_MEMCPY_HOST_TO_DEVICE));
+  HCCL_OK(HcclAllReduce(at, at, count, HCCL_DATA_TYPE_FP32, HCCL_REDUCE_SUM, comm, p.stream));
+  HCCL_OK(aclrtSynchronizeStream(p.stream));
+  Bytes got(mine.size());
+  HCCL_OK(aclrtMemcpy(got.data(), got.size(), at, got.size(), ACL_MEMCPY_DEVICE_TO_HOST));
+  EXPECT_EQ(got, ReducedOf(HCCL_DATA_TYPE_FP32, HCCL_REDUCE_SUM, p.seed, p.ranks, 1, 0, count));
+  const size_t part = count / 2 - 7;
+  HCCL_OK(aclrtMemcpy(at, mine.size(), mine.data(), mine.size(), ACL_MEMCPY_HOST_TO_DEVICE));
+  if (p.rank == 0) HCCL_OK(HcclSend(at, part, HCCL_DATA_TYPE_FP32, 1, comm, p.stream));
+  if (p.rank == 1) HCCL_OK(HcclRecv(at, part, HCCL_DATA_TYPE_FP32, 0, comm, p.stream));
+  HCCL_OK(aclrtSynchronizeStream(p.stream));
+  Bytes moved(part * 4);
+  HCCL_OK(aclrtMemcpy(moved.data(), moved.size(), at, moved.size(), ACL_MEMCPY_DEVICE_TO_HOST));
+  EXPECT_EQ(moved, DataOf(HCCL_DATA_TYPE_FP32, p.seed, 0, 1, part));
+  HCCL_OK(HcclCommDestroy(comm));
+}
+
+TEST(Hccl, BuffersMappedFromSeveralHandles) { EXPECT_THAT(Ranks("MappedPieces", 2).Codes(), Each(0)); }
+
 // One thread, several devices: no call may need the thread while another waits for its peer.
 TEST(Body, DISABLED_OneProcess) {
   Process p;
