@@ -317,6 +317,31 @@ TEST(Body, DISABLED_MappedPieces) {
 
 TEST(Hccl, BuffersMappedFromSeveralHandles) { EXPECT_THAT(Ranks("MappedPieces", 2).Codes(), Each(0)); }
 
+// Ranks that find each other by a rank table instead of a root's blob.
+TEST(Body, DISABLED_Table) {
+  Process p;
+  p.Start(p.rank);
+  const std::string path = std::string(std::getenv("HCCL_TEST_DIRECTORY")) + "/table.json";
+  if (p.rank == 0) {
+    std::ofstream table(path + ".part");
+    table
+        << R"({"version": "1.0", "server_count": "1", "status": "completed", "server_list": [{"server_id": "127.0.0.1", "device": [)";
+    for (int r = 0; r < p.ranks; ++r)
+      table << (r > 0 ? ", " : "") << R"({"device_id": ")" << r << R"(", "rank_id": ")" << r << "\"}";
+    table << "]}]}";
+    table.close();
+    ASSERT_EQ(std::rename((path + ".part").c_str(), path.c_str()), 0);
+  }
+  while (::access(path.c_str(), R_OK) != 0) std::this_thread::sleep_for(milliseconds(1));
+  HcclComm comm = nullptr;
+  EXPECT_EQ(HcclCommInitClusterInfo("/nowhere/table.json", 0, &comm), HCCL_E_INTERNAL);
+  HCCL_OK(HcclCommInitClusterInfo(path.c_str(), static_cast<uint32_t>(p.rank), &comm));
+  Calls(p, comm).ReduceAll(HCCL_DATA_TYPE_FP32, HCCL_REDUCE_SUM, 1000, 1);
+  HCCL_OK(HcclCommDestroy(comm));
+}
+
+TEST(Hccl, ARankTableBringsRanksTogether) { EXPECT_THAT(Ranks("Table", 3).Codes(), Each(0)); }
+
 // One thread, several devices: no call may need the thread while another waits for its peer.
 TEST(Body, DISABLED_OneProcess) {
   Process p;
