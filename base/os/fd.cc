@@ -7,10 +7,16 @@
 #include <cerrno>
 #include <cstring>
 
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
 namespace npu::os {
 
 Result<Fd> MakeMemfd(const char* label, uint64_t bytes) {
-  Fd fd(memfd_create(label, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  // Hosts may insist on memory that cannot be executed (sysctl vm.memfd_noexec); kernels before 6.3 do not know the flag.
+  Fd fd(memfd_create(label, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL));
+  if (!fd && errno == EINVAL) fd.Reset(memfd_create(label, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd) {
     return Error(Code::kBadAlloc, "memfd_create({}) failed: {}.", label, std::strerror(errno))
         .Remedy("Raise the limit of open files (ulimit -n).");

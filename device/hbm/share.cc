@@ -103,15 +103,17 @@ Result<Name> Exported(Arena& arena, uint64_t offset, const BlockInfo& block, uin
   if (now && now->second.export_index != 0) {
     const uint32_t index = now->second.export_index - 1;
     device::Export& entry = EntryOf(arena.machine(), index);
-    if (entry.owner.load(std::memory_order_relaxed) == arena.machine().slot() &&
-        (entry.flags.load(std::memory_order_relaxed) & kRevoked) == 0) {
-      entry.flags.fetch_or(flags, std::memory_order_relaxed);
-      return Name{arena.machine().slot(),
-                  arena.card(),
-                  offset,
-                  block.asked,
-                  index,
-                  entry.generation.load(std::memory_order_relaxed)};
+    if (entry.owner.load(std::memory_order_relaxed) == arena.machine().slot()) {
+      uint32_t generation = entry.generation.load(std::memory_order_relaxed);
+      if ((entry.flags.load(std::memory_order_relaxed) & kRevoked) == 0) {
+        entry.flags.fetch_or(flags, std::memory_order_relaxed);
+      } else {
+        // Shared anew under another name. The entry stays the same: who imported it by the old name still holds it.
+        if (++generation == 0) generation = 1;
+        entry.flags.store(flags, std::memory_order_relaxed);
+        entry.generation.store(generation, std::memory_order_release);
+      }
+      return Name{arena.machine().slot(), arena.card(), offset, block.asked, index, generation};
     }
   }
   return MakeExport(arena, offset, block.asked, flags);

@@ -126,6 +126,10 @@ TEST_F(ShareTest, OnlyNamedProcessesMayImport) {
     ASSERT_TRUE(CloseKey(key).ok());  // revokes
     EXPECT_FALSE(ImportKey(key).ok());
     EXPECT_TRUE(Check(*p, 2 * kMiB, "f", "x").ok());
+    const std::string anew = *ExportKey(*p, 2 * kMiB, true);
+    EXPECT_NE(anew, key);
+    EXPECT_TRUE(ImportKey(anew).ok());
+    EXPECT_FALSE(ImportKey(key).ok()) << "a revoked name stays void";
   });
 }
 
