@@ -4,12 +4,15 @@
 #include <atomic>
 #include <utility>
 
+#include "kernels/conv/depthwise.h"
 #include "kernels/conv/window.h"
 
 namespace npu::conv {
 namespace {
 
 using gemm::PanelSource;
+
+constexpr int64_t kDepthwiseWork = 1 << 16;  // multiplications worth a task
 
 char* At(const Volume& v, int64_t elements) { return static_cast<char*>(v.data) + elements * ItemSize(v.dtype); }
 
@@ -146,6 +149,43 @@ struct Sweep {
   int64_t y_offset;                        // elements of y before the first position
 };
 
+// Groups that read one channel: every row of the output straight from the window.
+template <class MakeWeights>
+void RunDepthwise(Parallel& parallel, const Sweep& s, const Window& window, int64_t first, int64_t count,
+                  const MakeWeights& weights) {
+  const auto taps = static_cast<int64_t>(s.walk.taps.size());
+  const auto& t = gemm::Kernels();
+  const auto store = t.store_row[static_cast<size_t>(ElementOf(s.y.dtype))];
+  const int64_t width = s.walk.out[2], rows = s.walk.out[0] * s.walk.out[1];
+  const int64_t grain = std::max<int64_t>(1, kDepthwiseWork / std::max<int64_t>(1, rows * width * taps));
+  parallel.For(count * s.groups, grain, [&](int64_t begin, int64_t end) {
+    std::vector<int64_t> offset(static_cast<size_t>(taps));
+    std::vector<float> weight(static_cast<size_t>(taps + gemm::kPanelSlackFloats)), line(static_cast<size_t>(width));
+    for (int64_t x = begin; x < end; ++x) {
+      const int64_t image = x / s.groups, group = x % s.groups;
+      for (int64_t p = 0; p < taps; ++p) offset[static_cast<size_t>(p)] = window.Offset(group, p);
+      const auto source = weights(group);
+      for (int64_t c = 0; c < s.y_channels; ++c) {
+        const int64_t channel = group * s.y_channels + c;
+        source.Pack(c, 1, 1, 0, taps, weight.data());
+        float bias = 0;
+        if (s.bias.data != nullptr) {
+          const char* at = static_cast<const char*>(s.bias.data) + channel * s.bias.stride * ItemSize(s.bias.dtype);
+          t.load_row[static_cast<size_t>(ElementOf(s.bias.dtype))](at, 1, 1, &bias);
+        }
+        for (int64_t r = 0; r < rows; ++r) {
+          const int64_t d = r / s.walk.out[1], h = r % s.walk.out[1];
+          Depthwise().forward(window.Run(image, d, h), offset.data(), weight.data(), taps, width, bias,
+                              window.Overread(), line.data());
+          const int64_t at = (first + image) * s.y.stride[0] + channel * s.y.stride[1] + s.y_offset +
+                             d * s.y_step[0] * s.y.stride[2] + h * s.y_step[1] * s.y.stride[3];
+          store(line.data(), width, At(s.y, at), s.y_step[2] * s.y.stride[4]);
+        }
+      }
+    }
+  });
+}
+
 template <class MakeWeights>
 Status RunSweep(Parallel& parallel, const Sweep& s, const MakeWeights& weights) {
   const int64_t k = s.x_channels * static_cast<int64_t>(s.walk.taps.size());
@@ -154,6 +194,10 @@ Status RunSweep(Parallel& parallel, const Sweep& s, const MakeWeights& weights) 
   for (int64_t first = 0; first < s.walk.images; first += window.ImagesAtATime()) {
     const int64_t count = std::min(window.ImagesAtATime(), s.walk.images - first);
     window.Load(parallel, s.x, first, count);
+    if (s.x_channels == 1) {
+      RunDepthwise(parallel, s, window, first, count, weights);
+      continue;
+    }
     auto group = [&](Parallel& threads, int64_t g) {
       const auto rows = weights(g);
       const PositionColumns columns(window, g * s.x_channels);
@@ -240,6 +284,36 @@ Status BackwardData(Parallel& parallel, const Geometry& g, const Volume& dy, con
   return status;
 }
 
+namespace {
+
+// The gradient of weights that read one channel: sums of products of rows, for the images of a chunk.
+void DepthwiseWeight(Parallel& parallel, const Geometry& g, const Volume& dy, const Window& window, int64_t first,
+                     int64_t count, float* sums) {
+  const int64_t taps = g.Taps(), width = g.out[2], rows = g.out[0] * g.out[1], out = g.out_channels / g.groups;
+  const auto load = gemm::Kernels().load_row[static_cast<size_t>(ElementOf(dy.dtype))];
+  const int64_t grain = std::max<int64_t>(1, kDepthwiseWork / std::max<int64_t>(1, count * rows * width * taps));
+  parallel.For(g.out_channels, grain, [&](int64_t begin, int64_t end) {
+    std::vector<int64_t> offset(static_cast<size_t>(taps));
+    std::vector<double> sum(static_cast<size_t>(taps));
+    std::vector<float> line(static_cast<size_t>(width));
+    for (int64_t c = begin; c < end; ++c) {
+      for (int64_t p = 0; p < taps; ++p) offset[static_cast<size_t>(p)] = window.Offset(c / out, p);
+      std::fill(sum.begin(), sum.end(), 0.0);
+      for (int64_t image = 0; image < count; ++image) {
+        for (int64_t r = 0; r < rows; ++r) {
+          const int64_t d = r / g.out[1], h = r % g.out[1];
+          const int64_t at = (first + image) * dy.stride[0] + c * dy.stride[1] + d * dy.stride[2] + h * dy.stride[3];
+          load(At(dy, at), dy.stride[4], width, line.data());
+          Depthwise().weight(line.data(), window.Run(image, d, h), offset.data(), taps, width, sum.data());
+        }
+      }
+      for (int64_t p = 0; p < taps; ++p) sums[c * taps + p] += static_cast<float>(sum[static_cast<size_t>(p)]);
+    }
+  });
+}
+
+}  // namespace
+
 Status BackwardWeight(Parallel& parallel, const Geometry& g, const Volume& dy, const Volume& x, const Volume& dw) {
   const Walk walk = ForwardWalk(g);
   const int64_t in = g.in_channels / g.groups, out = g.out_channels / g.groups, taps = g.Taps();
@@ -253,6 +327,10 @@ Status BackwardWeight(Parallel& parallel, const Geometry& g, const Volume& dy, c
   for (int64_t first = 0; first < g.batch; first += window.ImagesAtATime()) {
     const int64_t count = std::min(window.ImagesAtATime(), g.batch - first);
     window.Load(parallel, x, first, count);
+    if (in == 1) {
+      DepthwiseWeight(parallel, g, dy, window, first, count, sums.As());
+      continue;
+    }
     auto group = [&](Parallel& threads, int64_t i) {
       const ImageRows rows(dy, first, i * out, g.out);
       const TapColumns columns(window, i * in);
