@@ -12,6 +12,7 @@ NPU_OP(Cumsum) = Op<Cumsum>()
     .Required(Cumsum::out)
     .Rules(DtypeIn(Cumsum::self, kReals), SameShape(Cumsum::self, Cumsum::out), DtypeIs(Cumsum::out, Cumsum::dtype),
            DtypeIn(Cumsum::out, kReals), DimInRange(Cumsum::dim, Cumsum::self))
+    .Samples(Cumsum::dtype, "[torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32]")
     .Tolerance("accumulated")
     .Like("torch.cumsum(self, dim, dtype=dtype)")
     .Does([](const Call& c) -> Status {

@@ -104,7 +104,7 @@ using abi::All, abi::Any;
 NPU_OP(All) = Op<All>()
     .Rules(DtypeIn(All::self, kReals), Reduced(All::self, All::dim, All::keepdim, All::out), DtypeIn(All::out, kBool | TypeSet{DType::u8}))
     .Tolerance("exact")
-    .Like("torch.all(self, tuple(dim), keepdim) if dim else torch.all(self)")
+    .Like("torch.all(self, tuple(dim) or None, keepdim)")
     .Does([](const Call& c) -> Status {
       const Tensor& self = c.args[All::self];
       simd::All(self, MaskOf(c.args[All::dim], self.rank), c.args[All::out], c.parallel);
@@ -113,7 +113,7 @@ NPU_OP(All) = Op<All>()
 NPU_OP(Any) = Op<Any>()
     .Rules(DtypeIn(Any::self, kReals), Reduced(Any::self, Any::dim, Any::keepdim, Any::out), DtypeIn(Any::out, kBool | TypeSet{DType::u8}))
     .Tolerance("exact")
-    .Like("torch.any(self, tuple(dim), keepdim) if dim else torch.any(self)")
+    .Like("torch.any(self, tuple(dim) or None, keepdim)")
     .Does([](const Call& c) -> Status {
       const Tensor& self = c.args[Any::self];
       simd::Any(self, MaskOf(c.args[Any::dim], self.rank), c.args[Any::out], c.parallel);

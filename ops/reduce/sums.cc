@@ -7,10 +7,16 @@ namespace npu::ops {
 
 using namespace rule;  // NOLINT(google-build-using-namespace)
 
+namespace {
+constexpr std::string_view kRealTypes =
+    "[torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.bool]";
+}  // namespace
+
 using abi::ReduceSum;
 NPU_OP(ReduceSum) = Op<ReduceSum>()
     .Rules(DtypeIn(ReduceSum::self, kReals | kComplexes), Reduced(ReduceSum::self, ReduceSum::dims, ReduceSum::keepDims, ReduceSum::out),
            DtypeIs(ReduceSum::out, ReduceSum::dtype), DtypeIn(ReduceSum::out, kReals | kComplexes))
+    .Samples(ReduceSum::dtype, kRealTypes)
     .Tolerance("accumulated")
     .Like("torch.sum(self, dims, keepDims, dtype=dtype)")
     .Does([](const Call& c) -> Status {
@@ -23,6 +29,7 @@ using abi::ReduceNansum;
 NPU_OP(ReduceNansum) = Op<ReduceNansum>()
     .Rules(DtypeIn(ReduceNansum::self, kReals), Reduced(ReduceNansum::self, ReduceNansum::dim, ReduceNansum::keepDim, ReduceNansum::out),
            DtypeIs(ReduceNansum::out, ReduceNansum::dtype), DtypeIn(ReduceNansum::out, kReals))
+    .Samples(ReduceNansum::dtype, kRealTypes)
     .Tolerance("accumulated")
     .Like("torch.nansum(self, dim, keepDim, dtype=dtype)")
     .Does([](const Call& c) -> Status {
@@ -35,6 +42,7 @@ using abi::Mean;
 NPU_OP(Mean) = Op<Mean>()
     .Rules(DtypeIn(Mean::self, kReals | kComplexes), Reduced(Mean::self, Mean::dim, Mean::keepDim, Mean::out),
            DtypeIs(Mean::out, Mean::dtype), DtypeIn(Mean::out, kFloats | kComplexes))
+    .Samples(Mean::dtype, "[torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.complex64]")
     .Tolerance("accumulated")
     .Like("torch.mean(self, dim, keepDim, dtype=dtype)")
     .Does([](const Call& c) -> Status {
@@ -46,6 +54,7 @@ NPU_OP(Mean) = Op<Mean>()
 using abi::Prod;
 NPU_OP(Prod) = Op<Prod>()
     .Rules(DtypeIn(Prod::self, kReals), ReducedAll(Prod::self, Prod::out), DtypeIs(Prod::out, Prod::dtype), DtypeIn(Prod::out, kReals))
+    .Samples(Prod::dtype, kRealTypes)
     .Tolerance("accumulated")
     .Like("torch.prod(self, dtype=dtype)")
     .Does([](const Call& c) -> Status {
@@ -60,6 +69,7 @@ using abi::ProdDim;
 NPU_OP(ProdDim) = Op<ProdDim>()
     .Rules(DtypeIn(ProdDim::self, kReals), ReducedDim(ProdDim::self, ProdDim::dim, ProdDim::keepDim, ProdDim::out),
            DtypeIs(ProdDim::out, ProdDim::dtype), DtypeIn(ProdDim::out, kReals))
+    .Samples(ProdDim::dtype, kRealTypes)
     .Tolerance("accumulated")
     .Like("torch.prod(self, dim, keepDim, dtype=dtype)")
     .Does([](const Call& c) -> Status {

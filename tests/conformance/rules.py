@@ -184,7 +184,8 @@ def _(case, rule):
 @sampler("dtype_is")
 def _(case, rule):
     t, dtype = rule["params"]
-    case.values[dtype] = case.rng.choice(list(BY_NAME.values()))
+    known = case.op["samples"].get(dtype)
+    case.values[dtype] = case.rng.choice(eval(known) if known else list(BY_NAME.values()))
 
 
 @violator("dtype_is")

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/simd/copy/copy.h"
+#include "kernels/simd/reduce/reduce.h"
 #include "kernels/simd/rows/for_rows.h"
 
 namespace npu::simd {
@@ -12,6 +14,10 @@ namespace {
 // Integers run in i64 when the result is an integer; all else in f64, which holds every input exactly enough to round once.
 template <class Step>
 void Run(const Tensor& x, int dim, const Tensor& out, Parallel& parallel, const Step& step) {
+  if (ConvertsFirst(x.dtype, out.dtype)) {
+    Copy(x, out, parallel);
+    return Run(out, dim, out, parallel, step);
+  }
   const auto run = [&]<class C>(C) {
     ForRows<C, 1>({&x}, dim, out, parallel, [&](const C* const* in, C* to, int64_t n) {
       if (n == 0) return;

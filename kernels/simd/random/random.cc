@@ -66,8 +66,8 @@ void FillUniform(Philox key, double from, double to, const Tensor& out, Parallel
   // Rounding may reach the excluded end, earlier for half types: what would is replaced by the other end.
   float limit = static_cast<float>(to);
   if (IsHalf(out.dtype)) {
-    const float ulp = out.dtype == DType::f16 ? 0x1p-12f : 0x1p-9f;
-    limit -= std::max(std::fabs(limit), 0x1p-14f) * ulp;
+    const float half_ulp = out.dtype == DType::f16 ? 0x1p-11f : 0x1p-8f;
+    limit -= std::max(std::fabs(limit), 0x1p-14f) * half_ulp;
   }
   Fill<float>(key, 1, out, parallel, [=](const uint32_t* w, int64_t, int64_t n, float* v) {
     PhiloxRows().uniform(w, scale, low, v, n);

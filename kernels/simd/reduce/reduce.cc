@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
 
+#include "kernels/simd/copy/copy.h"
 #include "kernels/simd/rows/dense.h"
 #include "kernels/simd/rows/scratch.h"
 #include "kernels/simd/rows/walk.h"
@@ -54,6 +56,21 @@ bool RealView(const Tensor& x, Tensor* real) {
   return true;
 }
 
+// A tensor in another type.
+class Cast {
+ public:
+  Cast(const Tensor& x, DType type, Parallel& parallel) : memory_(x.Numel() * ItemSize(type)), tensor_(x) {
+    tensor_.dtype = type;
+    tensor_ = DenseLike(tensor_, memory_.data());
+    Copy(x, tensor_, parallel);
+  }
+  const Tensor& operator*() const { return tensor_; }
+
+ private:
+  Scratch<std::byte> memory_;
+  Tensor tensor_;
+};
+
 // |x|^p for orders that have no fold of their own.
 void GeneralNorm(const Tensor& x, uint32_t dims, double p, const Tensor& out, Parallel& parallel) {
   // A copy in f64 with the power taken, then a sum. Rare orders may cost a pass more.
@@ -87,21 +104,52 @@ void GeneralNorm(const Tensor& x, uint32_t dims, double p, const Tensor& out, Pa
 
 }  // namespace
 
+bool ConvertsFirst(DType from, DType to) {
+  if (from == to) return false;
+  return to == DType::b8 || IsHalf(to);
+}
+
 void Sum(const Tensor& x, uint32_t dims, const Tensor& out, Parallel& parallel) {
   Tensor rx, ro;
-  if (RealView(x, &rx) && RealView(out, &ro)) return Sum(rx, dims, ro, parallel);
+  if (RealView(out, &ro)) {
+    if (RealView(x, &rx)) return Sum(rx, dims, ro, parallel);
+    // A real sum in the real parts of a complex result.
+    const uint64_t zero = 0;
+    Fill(&zero, ro, parallel);
+    --ro.rank;
+    return Sum(x, dims, ro, parallel);
+  }
+  if (RealView(x, &rx)) {
+    // Converting to a real type drops the imaginary parts, as in torch.
+    --rx.rank;
+    return Sum(rx, dims, out, parallel);
+  }
+  if (ConvertsFirst(x.dtype, out.dtype)) return Sum(*Cast(x, out.dtype, parallel), dims, out, parallel);
   Dispatch(ComputeFor(x.dtype, out.dtype), x, dims, kSum, out, parallel, kAsIs);
 }
 void NanSum(const Tensor& x, uint32_t dims, const Tensor& out, Parallel& parallel) {
+  if (ConvertsFirst(x.dtype, out.dtype)) return NanSum(*Cast(x, out.dtype, parallel), dims, out, parallel);
   Dispatch(ComputeFor(x.dtype, out.dtype), x, dims, kNanSum, out, parallel, kAsIs);
 }
 void Mean(const Tensor& x, uint32_t dims, const Tensor& out, Parallel& parallel) {
   Tensor rx, ro;
-  if (RealView(x, &rx) && RealView(out, &ro)) return Mean(rx, dims, ro, parallel);
+  if (RealView(out, &ro)) {
+    if (RealView(x, &rx)) return Mean(rx, dims, ro, parallel);
+    const uint64_t zero = 0;
+    Fill(&zero, ro, parallel);
+    --ro.rank;
+    return Mean(x, dims, ro, parallel);
+  }
+  if (RealView(x, &rx)) {
+    --rx.rank;
+    return Mean(rx, dims, out, parallel);
+  }
+  if (ConvertsFirst(x.dtype, out.dtype)) return Mean(*Cast(x, out.dtype, parallel), dims, out, parallel);
   const double n = static_cast<double>(ReducedCount(x, dims));
   Dispatch(ComputeFor(x.dtype, out.dtype), x, dims, kSum, out, parallel, [n](auto v) { return static_cast<double>(v) / n; });
 }
 void Prod(const Tensor& x, uint32_t dims, const Tensor& out, Parallel& parallel) {
+  if (ConvertsFirst(x.dtype, out.dtype)) return Prod(*Cast(x, out.dtype, parallel), dims, out, parallel);
   Dispatch(ComputeFor(x.dtype, out.dtype), x, dims, kProd, out, parallel, kAsIs);
 }
 void Max(const Tensor& x, uint32_t dims, const Tensor& out, Parallel& parallel) {

@@ -19,6 +19,9 @@ namespace npu::simd {
 
 constexpr uint32_t Dims(int d) { return 1u << d; }
 
+// Elements are converted to out's type before they are combined, as torch does, where that can be seen: halves and bool.
+bool ConvertsFirst(DType from, DType to);
+
 void Sum(const Tensor& x, uint32_t dims, const Tensor& out, Parallel& parallel);
 void NanSum(const Tensor& x, uint32_t dims, const Tensor& out, Parallel& parallel);
 void Mean(const Tensor& x, uint32_t dims, const Tensor& out, Parallel& parallel);
