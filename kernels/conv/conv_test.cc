@@ -219,15 +219,15 @@ std::vector<int64_t> Targets() {
   return out;
 }
 
-class EveryTarget : public testing::TestWithParam<int64_t> {
+class EveryConvTarget : public testing::TestWithParam<int64_t> {
  protected:
   void SetUp() override { gemm::UseTarget(GetParam()); }
   void TearDown() override { gemm::UseTarget(0); }
 };
-INSTANTIATE_TEST_SUITE_P(Conv, EveryTarget, testing::ValuesIn(Targets()),
+INSTANTIATE_TEST_SUITE_P(Conv, EveryConvTarget, testing::ValuesIn(Targets()),
                          [](const auto& param) { return std::string(hwy::TargetName(param.param)); });
 
-TEST_P(EveryTarget, RandomGeometries) {
+TEST_P(EveryConvTarget, RandomGeometries) {
   const uint32_t seed = std::random_device()();
   std::printf("seed %u\n", seed);
   std::mt19937 random(seed);
@@ -260,7 +260,7 @@ TEST_P(EveryTarget, RandomGeometries) {
   }
 }
 
-TEST_P(EveryTarget, ShapesOfUsualNetworks) {
+TEST_P(EveryConvTarget, ShapesOfUsualNetworks) {
   std::mt19937 random(std::random_device{}());
   TwoThreads parallel;
   const std::array<int64_t, 3> one{1, 1, 1}, none{0, 0, 0};

@@ -109,7 +109,7 @@ def cases():
     k = torch.randn(64, 16384)
     kv, ki = torch.empty_like(k), torch.empty(k.shape, dtype=torch.int64)
     yield ("sort 64x16384 f32", size(k, kv, ki), lambda: lib("aclnnSort", self=k, stable=True, dim=1, descending=False, valuesOut=kv, indicesOut=ki),
-           lambda: torch.sort(k, 1, stable=True))
+           lambda: torch.sort(k, dim=1, stable=True))
     tv, ti = torch.empty(64, 50), torch.empty(64, 50, dtype=torch.int64)
     yield ("topk 50 of 64x16384 f32", size(k), lambda: lib("aclnnTopk", self=k, k=50, dim=1, largest=True, sorted=True, valuesOut=tv, indicesOut=ti),
            lambda: torch.topk(k, 50, 1))
