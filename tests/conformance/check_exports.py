@@ -133,7 +133,7 @@ class Wheels(unittest.TestCase):
                 libraries = closure(LIB64, needs.get((release, row["object"])) or needs[release, "libtorch_npu"])
                 if not any(row["name"] in dynamic(p)["exports"] for p in libraries):
                     missing.append(f"{release} {row['object']}: {row['name']}")
-        self.assertFalse(missing)
+        self.assertFalse(missing[:8], f"{len(missing)} symbols of wheels do not resolve")
 
 
 if __name__ == "__main__":
