@@ -59,8 +59,9 @@ class Server {
     Status status = Gather();
     while (status.ok()) status = Round();
     if (status.code() == Code::kOk || ended_) return;
-    for (const auto& fd : seats_) {
-      if (fd) static_cast<void>(SendFailure(fd.get(), status, Deadline::In(kGrace)));
+    // Rank 0 last: this thread lives in its process, which may end as soon as it knows.
+    for (auto fd = seats_.rbegin(); fd != seats_.rend(); ++fd) {
+      if (*fd) static_cast<void>(SendFailure(fd->get(), status, Deadline::In(kGrace)));
     }
   }
 
@@ -156,7 +157,7 @@ class Server {
       if (!got.ok()) return got.code() == Code::kCommTimeout ? Late({r}) : Gone(r);
     }
     const Frame frame{0, static_cast<uint32_t>(all.size())};
-    for (uint32_t r = 0; r < seats_.size(); ++r) {
+    for (uint32_t r = static_cast<uint32_t>(seats_.size()); r-- > 0;) {  // rank 0 last, see Run
       const Deadline deadline = settings_.ConnectDeadline();
       if (!SendAll(seats_[r].get(), std::as_bytes(std::span(&frame, 1)), deadline).ok() ||
           !SendAll(seats_[r].get(), all, deadline).ok()) {
