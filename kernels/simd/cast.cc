@@ -165,6 +165,18 @@ void ToHalfComplex(const void* from, void* to, int64_t n) {
   }
 }
 
+template <float (*kWiden)(uint16_t)>
+void HalfRealComplex(const void* from, void* to, int64_t n) {
+  const auto* s = static_cast<const uint16_t*>(from);
+  for (int64_t i = 0; i < n; ++i) static_cast<C128*>(to)[i] = C128(static_cast<double>(kWiden(s[i])), 0);
+}
+template <class To, class From>
+void ToComplex(const void* from, void* to, int64_t n) {
+  const From* s = static_cast<const From*>(from);
+  using Part = typename To::value_type;
+  for (int64_t i = 0; i < n; ++i) static_cast<To*>(to)[i] = To(static_cast<Part>(s[i]), 0);
+}
+
 ConvertFn Load(DType from, Lane to) {
   switch (to) {
     case Lane::f32:
@@ -236,6 +248,8 @@ ConvertFn Load(DType from, Lane to) {
         case DType::c128: return Loop<C128, C128>;
         case DType::c64: return Loop<C128, C64>;
         case DType::c32: return HalfComplexTo;
+        case DType::f16: return HalfRealComplex<HalfToFloat>;
+        case DType::bf16: return HalfRealComplex<Bf16ToFloat>;
         case DType::f32: return RealComplex<float>;
         case DType::f64: return RealComplex<double>;
         case DType::i8: return RealComplex<int8_t>;
@@ -244,6 +258,9 @@ ConvertFn Load(DType from, Lane to) {
         case DType::i16: return RealComplex<int16_t>;
         case DType::i32: return RealComplex<int32_t>;
         case DType::i64: return RealComplex<int64_t>;
+        case DType::u16: return RealComplex<uint16_t>;
+        case DType::u32: return RealComplex<uint32_t>;
+        case DType::u64: return RealComplex<uint64_t>;
         default: return nullptr;
       }
     case Lane::b8:
@@ -281,6 +298,8 @@ ConvertFn StoreInt(DType to) {
     case DType::i64: return Loop<int64_t, From>;
     case DType::u64: return Loop<uint64_t, From>;
     case DType::b8: return ToBool<From>;
+    case DType::c64: return ToComplex<C64, From>;
+    case DType::c128: return ToComplex<C128, From>;
     default: return nullptr;
   }
 }
@@ -300,6 +319,8 @@ ConvertFn StoreFloat(DType to) {
     case DType::i64: return FloatInt<int64_t, From>;
     case DType::u64: return FloatInt<uint64_t, From>;
     case DType::b8: return ToBool<From>;
+    case DType::c64: return ToComplex<C64, From>;
+    case DType::c128: return ToComplex<C128, From>;
     default: return nullptr;
   }
 }

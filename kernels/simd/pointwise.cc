@@ -363,9 +363,7 @@ void CopyTensor(const Tensor& in, const Tensor& out, Parallel& parallel) {
   if (IsComplex(out.dtype) && !IsComplex(in.dtype)) p.compute = DType::c128;
   p.in[0] = &in;
   p.out = &out;
-  const bool halves_to_complex = IsHalf(in.dtype) && IsComplex(out.dtype);
-  const bool complex_to_small = IsComplex(in.dtype) && StoreFrom(Lane::c128, out.dtype) == nullptr;
-  if (!halves_to_complex && !complex_to_small) return RunPointwise(p, parallel);
+  if (StoreFrom(LaneOf(p.compute), out.dtype) != nullptr) return RunPointwise(p, parallel);
   const DType middle = DType::f64;
   auto buffer = std::make_unique<double[]>(static_cast<size_t>(in.Numel()));
   const Tensor between = MakeContiguous(buffer.get(), middle, in.Shape());

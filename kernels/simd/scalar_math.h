@@ -162,7 +162,8 @@ inline double ErfinvOf(double y) {
   const double c = 2 / (3.14159265358979323846 * 0.147) - w / 2;
   double x = std::copysign(std::sqrt(std::sqrt(c * c + w / 0.147) - c), y);
   for (int step = 0; step < 3; ++step) {
-    const double error = std::abs(y) < 0.5 ? std::erf(x) - y : std::copysign(1 - std::abs(y) - std::erfc(std::abs(x)), y);
+    // Away from zero the small difference to 1 is compared instead; y has the sign of x.
+    const double error = std::abs(y) < 0.5 ? std::erf(x) - y : (1 - std::abs(y) - std::erfc(std::abs(x))) * (y < 0 ? -1 : 1);
     x -= error / (1.12837916709551257390 * std::exp(-x * x));
   }
   return x;

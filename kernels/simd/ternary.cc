@@ -1,5 +1,7 @@
 #include "kernels/simd/ternary.h"
 
+#include "kernels/simd/scalar_math.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/simd/ternary.cc"
 #include "hwy/foreach_target.h"

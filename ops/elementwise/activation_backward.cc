@@ -17,6 +17,6 @@ NPU_OP(SoftplusBackward) = Binary<abi::SoftplusBackward>(simd::kSoftplusGrad, ab
 NPU_OP(MishBackward) = Binary<abi::MishBackward>(simd::kMishGrad, abi::MishBackward::gradOutput, abi::MishBackward::self, abi::MishBackward::gradInput).Like("torch.ops.aten.mish_backward(gradOutput, self)");
 NPU_OP(HardshrinkBackward) = Binary<abi::HardshrinkBackward>(simd::kHardshrinkGrad, abi::HardshrinkBackward::gradOutput, abi::HardshrinkBackward::self, abi::HardshrinkBackward::gradInput).Scaled(abi::HardshrinkBackward::lambd).Samples(abi::HardshrinkBackward::lambd, "[0.5, 1.0]").Like("torch.ops.aten.hardshrink_backward(gradOutput, self, lambd)");
 NPU_OP(SoftshrinkBackward) = Binary<abi::SoftshrinkBackward>(simd::kHardshrinkGrad, abi::SoftshrinkBackward::gradOutput, abi::SoftshrinkBackward::self, abi::SoftshrinkBackward::gradInput).Scaled(abi::SoftshrinkBackward::lambda).Samples(abi::SoftshrinkBackward::lambda, "[0.5, 1.0]").Like("torch.ops.aten.softshrink_backward(gradOutput, self, lambda_)");
-NPU_OP(LogitGrad) = Binary<abi::LogitGrad>(simd::kLogitGrad, abi::LogitGrad::dy, abi::LogitGrad::x, abi::LogitGrad::out).Scaled(abi::LogitGrad::eps).Samples(abi::LogitGrad::eps, "[-1.0, 0.1]").Like("torch.ops.aten.logit_backward(dy, x, None if eps < 0 else eps)");
+NPU_OP(LogitGrad) = Binary<abi::LogitGrad>(simd::kLogitGrad, abi::LogitGrad::dy, abi::LogitGrad::x, abi::LogitGrad::out).Scaled(abi::LogitGrad::eps).Samples(abi::LogitGrad::eps, "[-1.0, 0.125]").Like("torch.ops.aten.logit_backward(dy, x, None if eps < 0 else eps)");
 
 }  // namespace npu::ops

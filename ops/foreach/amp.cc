@@ -32,7 +32,14 @@ NPU_OP(ForeachNonFiniteCheckAndUnscale) = Op<ForeachNonFiniteCheckAndUnscale>()
     .Rules(rule::DtypeIn(ForeachNonFiniteCheckAndUnscale::foundInf, {DType::f32}),
            rule::DtypeIn(ForeachNonFiniteCheckAndUnscale::invScale, {DType::f32}))
     .Uses(ForeachNonFiniteCheckAndUnscale::scaledGrads)
+    .Samples(ForeachNonFiniteCheckAndUnscale::foundInf, "[torch.zeros(1)]")
+    .Samples(ForeachNonFiniteCheckAndUnscale::invScale, "[torch.ones(1), torch.full((1,), 0.5)]")
     .Like("amp_unscale(scaledGrads, foundInf, invScale)")
+    .Prepares([](Planning& p) -> Status {
+      for (const TensorToken t : {TensorToken(ForeachNonFiniteCheckAndUnscale::foundInf), TensorToken(ForeachNonFiniteCheckAndUnscale::invScale)})
+        if (p.args.Maybe(t)->Numel() != 1) return p.Refuse("{} has {} elements.", p.ParamName(t), p.args.Maybe(t)->Numel()).Remedy("It holds one value.");
+      return {};
+    })
     .Does([](const Call& c) -> Status {
       const Tensor& scale = c.args[ForeachNonFiniteCheckAndUnscale::invScale];
       for (const Tensor& grad : c.args[ForeachNonFiniteCheckAndUnscale::scaledGrads]) {
@@ -57,6 +64,7 @@ NPU_OP(AmpUpdateScale) = Op<AmpUpdateScale>()
            rule::SameShape(AmpUpdateScale::currentScale, AmpUpdateScale::updatedScale), rule::SameDtype(AmpUpdateScale::currentScale, AmpUpdateScale::updatedScale),
            rule::SameShape(AmpUpdateScale::growthTracker, AmpUpdateScale::updatedGrowthTracker), rule::SameDtype(AmpUpdateScale::growthTracker, AmpUpdateScale::updatedGrowthTracker))
     .Uses(AmpUpdateScale::growthFactor, AmpUpdateScale::backoffFactor, AmpUpdateScale::growthInterval)
+    .Samples(AmpUpdateScale::currentScale, "[torch.full((1,), 1024.0)]").Samples(AmpUpdateScale::growthTracker, "[torch.ones(1, dtype=torch.int32)]").Samples(AmpUpdateScale::foundInf, "[torch.zeros(1), torch.ones(1)]").Samples(AmpUpdateScale::growthInterval, "[2, 5]")
     .Like("amp_update(currentScale, growthTracker, foundInf, growthFactor, backoffFactor, growthInterval)")
     .Prepares([](Planning& p) -> Status {
       for (const TensorIn t : {AmpUpdateScale::currentScale, AmpUpdateScale::growthTracker, AmpUpdateScale::foundInf})
