@@ -5,6 +5,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/simd/binary.cc"
 #include "hwy/foreach_target.h"
+#include "kernels/simd/math-inl.h"
 #include "kernels/simd/pointwise-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -41,18 +42,32 @@ HWY_INLINE T LogitGradOf(T grad, T x, const Numbers<T>& k) {
 // One struct for each line; the lanes of its compute types become rows of the table.
 #define NPU_BINARY(name, types, cost, tolerance, expr)                  \
   struct name##Op {                                                     \
+    static constexpr bool kVector = false;                              \
     template <class T>                                                  \
     static HWY_INLINE T Do(T a, T b, [[maybe_unused]] const Numbers<T>& k) { return static_cast<T>(expr); } \
   };
+#define NPU_BINARY_VEC(name, types, cost, tolerance, expr, vec)         \
+  struct name##Op {                                                     \
+    static constexpr bool kVector = true;                               \
+    template <class T>                                                  \
+    static HWY_INLINE T Do(T a, T b, [[maybe_unused]] const Numbers<T>& k) { return static_cast<T>(expr); } \
+    template <class D, class V>                                         \
+    static HWY_INLINE V Vec(D d, V u, V v, const Numbers<float>&) { return vec; } \
+  };
 #include "kernels/simd/binary_ops.inc"
 #undef NPU_BINARY
+#undef NPU_BINARY_VEC
 
 template <class Op, uint64_t kTypes>
 TileFn Select(Lane lane) {
   constexpr TypeSet kSmall = {DType::i8, DType::i16, DType::i32, DType::u8, DType::u16, DType::b8};
   constexpr auto has = [](TypeSet s) { return (s.bits & kTypes) != 0; };
   if constexpr (has({DType::f32})) {
-    if (lane == Lane::f32) return Tile<Op, float, float, 2>;
+    if constexpr (Op::kVector) {
+      if (lane == Lane::f32) return VecTile<Op, 2>;
+    } else {
+      if (lane == Lane::f32) return Tile<Op, float, float, 2>;
+    }
     if (lane == Lane::f64) return Tile<Op, double, double, 2>;
   }
   if constexpr (has(kSmall)) {
@@ -69,8 +84,10 @@ TileFn FindBinary(int which, Lane lane) {
   using Fn = TileFn (*)(Lane);
   static constexpr Fn kTable[] = {
 #define NPU_BINARY(name, types, cost, tolerance, expr) Select<name##Op, (types).bits>,
+#define NPU_BINARY_VEC(name, types, cost, tolerance, expr, vec) Select<name##Op, (types).bits>,
 #include "kernels/simd/binary_ops.inc"
 #undef NPU_BINARY
+#undef NPU_BINARY_VEC
   };
   return kTable[which](lane);
 }
@@ -85,15 +102,19 @@ HWY_EXPORT(FindBinary);
 namespace {
 enum Which : int {
 #define NPU_BINARY(name, types, cost, tolerance, expr) i##name,
+#define NPU_BINARY_VEC(name, types, cost, tolerance, expr, vec) i##name,
 #include "kernels/simd/binary_ops.inc"
 #undef NPU_BINARY
+#undef NPU_BINARY_VEC
 };
 }  // namespace
 
 #define NPU_BINARY(name, types, cost, tolerance, expr)                                           \
   constinit const PointwiseKernel k##name{#name, 2, types, false, 0xff, cost, tolerance,         \
                                           [](Lane lane) { return HWY_DYNAMIC_DISPATCH(FindBinary)(i##name, lane); }};
+#define NPU_BINARY_VEC(name, types, cost, tolerance, expr, vec) NPU_BINARY(name, types, cost, tolerance, expr)
 #include "kernels/simd/binary_ops.inc"
 #undef NPU_BINARY
+#undef NPU_BINARY_VEC
 }  // namespace npu::simd
 #endif

@@ -154,6 +154,31 @@ HWY_INLINE V VGeluTanh(D d, V v) {
   return hn::MulAdd(half, VTanh(d, inner), half);
 }
 
+// Derivatives.
+template <class D, class V>
+HWY_INLINE V VSiluSlope(D d, V v) {
+  const V s = VSigmoid(d, v), one = hn::Set(d, 1.0f);
+  return hn::Mul(s, hn::MulAdd(v, hn::Sub(one, s), one));
+}
+
+template <class D, class V>
+HWY_INLINE V VGeluSlope(D d, V v) {
+  const V half = hn::Set(d, 0.5f);
+  const V cdf = hn::MulAdd(half, VErf(d, hn::Mul(v, hn::Set(d, 0.70710678118654752440f))), half);
+  const V pdf = hn::Mul(hn::Set(d, 0.39894228040143267794f), VExp(d, hn::Mul(hn::Mul(v, v), hn::Set(d, -0.5f))));
+  return hn::MulAdd(v, pdf, cdf);
+}
+
+template <class D, class V>
+HWY_INLINE V VGeluTanhSlope(D d, V v) {
+  const V beta = hn::Set(d, 0.79788456080286535588f), one = hn::Set(d, 1.0f), half = hn::Set(d, 0.5f);
+  const V square = hn::Mul(v, v);
+  const V t = VTanh(d, hn::Mul(hn::Mul(beta, v), hn::MulAdd(hn::Set(d, 0.044715f), square, one)));
+  const V inner = hn::Mul(beta, hn::MulAdd(hn::Set(d, 3 * 0.044715f), square, one));
+  const V slope = hn::Mul(hn::Mul(hn::Mul(half, v), hn::Sub(one, hn::Mul(t, t))), inner);
+  return hn::Add(hn::MulAdd(half, t, half), slope);
+}
+
 template <class D, class V, class K>
 HWY_INLINE V VElu(D d, V v, const K& k) {
   const V low = hn::Mul(hn::Mul(VExpm1(d, hn::Mul(v, hn::Set(d, k.k2))), hn::Set(d, k.k0)), hn::Set(d, k.k1));

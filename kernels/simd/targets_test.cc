@@ -18,8 +18,10 @@ namespace {
 
 const PointwiseKernel* const kKernels[] = {
 #define NPU_BINARY(name, ...) &k##name,
+#define NPU_BINARY_VEC(name, ...) &k##name,
 #include "kernels/simd/binary_ops.inc"
 #undef NPU_BINARY
+#undef NPU_BINARY_VEC
 #define NPU_COMPARE(name, ...) &k##name,
 #include "kernels/simd/compare_ops.inc"
 #undef NPU_COMPARE
