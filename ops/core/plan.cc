@@ -26,6 +26,12 @@ Status NotAnObject(const OpDef& op, size_t p, const void* word, std::string_view
       .Remedy("Pass what aclCreate… returned, before it is destroyed.");
 }
 
+// Layouts of the card's own (NC1HWC0, FRACTAL_Z, FRACTAL_NZ, NDC1HWC0, FRACTAL_Z_3D, NZ with fixed C0): the view does not
+// say where an element lies.
+bool PrivateFormat(int32_t format) {
+  return format == 3 || format == 4 || format == 29 || format == 32 || format == 33 || (format >= 50 && format <= 54);
+}
+
 bool Known(DType t) { return ItemSize(t) > 0; }
 
 // Copies what the client's tensor object says, checked as far as no rule is needed.
@@ -40,6 +46,10 @@ Status Snapshot(const OpDef& op, size_t p, const TensorObject& from, Tensor* to)
     return Error(Code::kInvalidParam, "{}: {} has data type number {}, which no operator here computes with.", op.name, name,
                  static_cast<int>(from.dtype))
         .Remedy("Convert {} to a supported type first.", name);
+  }
+  if (PrivateFormat(from.format)) {
+    return Error(Code::kInvalidParam, "{}: {} has the private format number {}, which is not understood here.", op.name, name, from.format)
+        .Remedy("Keep tensors in base formats (allow_internal_format off), or cast to ND before the call.");
   }
   to->dtype = from.dtype;
   to->rank = static_cast<int8_t>(from.Shape().size());

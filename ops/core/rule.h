@@ -59,7 +59,6 @@ consteval Rule SameShape(TensorToken a, TensorToken b) { return Bind(kSameShape,
 consteval Rule SameDtype(TensorToken a, TensorToken b) { return Bind(kSameDtype, 0, a, b); }
 // The tensor's type is one of the set.
 consteval Rule DtypeIn(TensorToken t, TypeSet set) { return Bind(kDtypeIn, static_cast<int64_t>(set.bits), t); }
-consteval Rule DtypesIn(ListToken t, TypeSet set) { return Bind(kDtypeIn, static_cast<int64_t>(set.bits), t); }
 // torch.can_cast(type of `from`, type of `to`): where the result is computed in one type and stored in another.
 consteval Rule Castable(TensorToken from, TensorToken to) { return Bind(kCastable, 0, from, to); }
 // The tensor has the type that a dtype parameter names.

@@ -9,7 +9,7 @@ namespace npu::ops {
 using abi::ForeachNorm;
 NPU_OP(ForeachNorm) = Op<ForeachNorm>()
     .Rules(rule::Bind(rule::kShapeFree, 0, ForeachNorm::out), rule::Bind(rule::kDtypeFree, 0, ForeachNorm::out),
-           rule::DtypesIn(ForeachNorm::x, kFloats), rule::DtypesIn(ForeachNorm::out, kFloats))
+           rule::Bind(rule::kDtypeIn, kFloats.bits, ForeachNorm::x), rule::Bind(rule::kDtypeIn, kFloats.bits, ForeachNorm::out))
     .Uses(ForeachNorm::scalar)
     .Samples(ForeachNorm::scalar, "[2, 1, float('inf')]")
     .Like("[torch.linalg.vector_norm(a, scalar) for a in x]")

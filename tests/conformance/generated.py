@@ -224,7 +224,7 @@ def judge(case: Case) -> list:
         names["out"] = [torch.empty(t.shape, dtype=case.rng.choice(list(rules.BY_NAME.values())) if not t.dtype.is_complex else t.dtype) for t in names["x"]]
     try:
         answer = eval(case.op["like"], names)
-    except (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError) as error:
+    except (RuntimeError, NotImplementedError, TypeError, ValueError, NameError, IndexError) as error:
         raise Skip(str(error)) from error
     written = [p for p in case.op["params"] if p["role"] != "in"]
     answers = [answer] if len(written) == 1 else list(answer)
