@@ -97,7 +97,7 @@ NPU_OP(Prelu) = Op<Prelu>()
     .Rules(rule::DtypeIn(Prelu::self, kFloats), rule::SameShape(Prelu::self, Prelu::out), rule::SameDtype(Prelu::self, Prelu::out))
     .Uses(Prelu::weight)
     .Samples(Prelu::weight, "[torch.tensor([0.25])]")
-    .Like("F.prelu(self.float(), weight.float()).to(self.dtype)")
+    .Like("F.prelu(self, weight.to(self.dtype))")
     .Prepares([](Planning& p) -> Status { return CheckWeight(p, p.args[Prelu::self], p.args[Prelu::weight]); })
     .Does([](const Call& c) -> Status {
       const Tensor& x = c.args[Prelu::self];

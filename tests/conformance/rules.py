@@ -229,7 +229,22 @@ def _(case, rule):
     return [a, b]
 
 
-for nothing in ("dtype_free", "shape_free", "castable", "dim_in_range"):
+@sampler("dim_in_range")
+def _(case, rule):
+    dim, t = rule["params"]
+    shape = case.shapes.setdefault(t, case.rng.choice(SHAPES))
+    n = max(len(shape), 1)
+    case.values[dim] = case.rng.randrange(-n, n)
+
+
+@violator("dim_in_range")
+def _(case, rule):
+    dim, t = rule["params"]
+    case.values[dim] = 9
+    return [dim]
+
+
+for nothing in ("dtype_free", "shape_free", "castable"):
     SAMPLERS.setdefault(nothing, lambda case, rule: None)
 
 
