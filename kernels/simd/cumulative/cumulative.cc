@@ -18,16 +18,20 @@ void Run(const Tensor& x, int dim, const Tensor& out, Parallel& parallel, const 
     Copy(x, out, parallel);
     return Run(out, dim, out, parallel, step);
   }
-  const auto run = [&]<class C>(C) {
+  const auto run = [&]<class C, class A>(C, A) {
     ForRows<C, 1>({&x}, dim, out, parallel, [&](const C* const* in, C* to, int64_t n) {
       if (n == 0) return;
-      C acc = in[0][0];
-      to[0] = acc;
-      for (int64_t i = 1; i < n; ++i) to[i] = acc = step(acc, in[0][i]);
+      A acc = in[0][0];
+      to[0] = static_cast<C>(acc);
+      for (int64_t i = 1; i < n; ++i) {
+        acc = step(acc, static_cast<A>(in[0][i]));
+        to[i] = static_cast<C>(acc);
+      }
     });
   };
-  if (IsFloat(out.dtype)) run(double{});
-  else run(int64_t{});
+  if (!IsFloat(out.dtype)) run(int64_t{}, int64_t{});
+  else if (out.dtype == DType::f64 || !IsFloat(x.dtype) || x.dtype == DType::f64) run(double{}, double{});
+  else run(float{}, double{});
 }
 
 }  // namespace
