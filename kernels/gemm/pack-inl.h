@@ -83,17 +83,44 @@ void PackRows(const float* const* given, int count, int width, int64_t k, float*
   Transpose<float, 2>(rows, count, width, k, dst);
 }
 
+// One run of all rows of a panel, with vectors that divide its length.
+template <class DV>
+HWY_INLINE void CopyRun(DV d, const float* run, int64_t length, const int64_t* offset, int width, int64_t k,
+                        float* out) {
+  for (int64_t i = 0; i < length; i += static_cast<int64_t>(hn::Lanes(d))) {
+    float* to = out + i;
+    for (int64_t p = 0; p < k; ++p, to += width) hn::StoreU(hn::LoadU(d, run + i + offset[p]), d, to);
+  }
+}
+
+// The usual sizes of images: every run is a multiple of four and together they fill the row.
+bool PackEvenRuns(const float* const* run, const int* length, int runs, const int64_t* offset, int width, int64_t k,
+                  float* dst) {
+  int together = 0, low_bits = 0;
+  for (int r = 0; r < runs; ++r) {
+    together += length[r];
+    low_bits |= length[r];
+  }
+  if (together != width || low_bits % 4 != 0) return false;
+  for (int r = 0; r < runs; ++r) {
+    if (length[r] % kLanes == 0) {
+      CopyRun(D(), run[r], length[r], offset, width, k, dst);
+#if HWY_TARGET == HWY_AVX3
+    } else if (length[r] % 8 == 0) {
+      CopyRun(hn::FixedTag<float, 8>(), run[r], length[r], offset, width, k, dst);
+#endif
+    } else {
+      CopyRun(D4(), run[r], length[r], offset, width, k, dst);
+    }
+    dst += length[r];
+  }
+  return true;
+}
+
 void PackRuns(const float* const* run, const int* length, int runs, const int64_t* offset, bool overread, int width,
               int64_t k, float* dst) {
   const D d;
-  if (runs == 1 && length[0] == 2 * kLanes) {
-    for (int64_t p = 0; p < k; ++p, dst += width) {
-      const float* s = run[0] + offset[p];
-      hn::StoreU(hn::LoadU(d, s), d, dst);
-      hn::StoreU(hn::LoadU(d, s + kLanes), d, dst + kLanes);
-    }
-    return;
-  }
+  if (PackEvenRuns(run, length, runs, offset, width, k, dst)) return;
   for (int64_t p = 0; p < k; ++p, dst += width) {
     float* out = dst;
     for (int r = 0; r < runs; ++r) {
