@@ -36,8 +36,9 @@ fi
 ccache_settings
 logged build/logs/arm64-configure.log cmake --preset arm64 -DNPU_ARM64_SYSROOT="$sysroot" || exit 1
 targets=()
+known=$(cmake --build --preset arm64 --target help)
 for room in base tensor kernels ops_core ops; do
-  if cmake --build --preset arm64 --target help | grep -q "^${room}_test:"; then targets+=("${room}_test"); fi
+  if grep -q "^${room}_test:" <<<"$known"; then targets+=("${room}_test"); fi
 done
 logged build/logs/arm64-build.log cmake --build --preset arm64 -j "$(build_jobs)" --target "${targets[@]}" || exit 1
 mkdir -p "$(dirname "$result")"

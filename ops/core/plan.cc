@@ -53,7 +53,8 @@ Status Snapshot(const OpDef& op, size_t p, const TensorObject& from, Tensor* to)
   }
   to->dtype = from.dtype;
   to->rank = static_cast<int8_t>(from.Shape().size());
-  int64_t numel = 1;
+  int64_t numel = 1, last = 0;  // `last`: the element farthest from the first
+  bool fits = true;
   for (size_t d = 0; d < from.Shape().size(); ++d) {
     to->shape[d] = from.Shape()[d];
     to->strides[d] = from.Strides()[d];
@@ -62,23 +63,31 @@ Status Snapshot(const OpDef& op, size_t p, const TensorObject& from, Tensor* to)
                    to->shape[d], to->strides[d])
           .Remedy("Sizes and strides count elements and are never negative.");
     }
-    numel *= to->shape[d];
+    int64_t step = 0;
+    fits = fits && !__builtin_mul_overflow(numel, to->shape[d], &numel) &&
+           !__builtin_mul_overflow(std::max<int64_t>(to->shape[d] - 1, 0), to->strides[d], &step) &&
+           !__builtin_add_overflow(last, step, &last);
   }
   to->data = nullptr;
-  if (numel == 0) return {};
+  if (fits && numel == 0) return {};
+  const int64_t item = ItemSize(from.dtype);
+  int64_t bytes = 0, skip = 0;
+  fits = fits && from.offset >= 0 && last < INT64_MAX && !__builtin_mul_overflow(last + 1, item, &bytes) &&
+         !__builtin_mul_overflow(from.offset, item, &skip);
+  if (!fits) {
+    return Error(Code::kInvalidParam, "{}: {} has shape {} and offset {}, which name places outside any memory.", op.name, name,
+                 ShapeText(to->Shape()), from.offset)
+        .Remedy("Offsets are not negative; sizes and strides stay within the storage.");
+  }
   if (from.data == nullptr) {
     return Error(Code::kInvalidParam, "{}: {} has shape {} but its data address is null.", op.name, name,
                  ShapeText(to->Shape()))
         .Remedy("Pass device memory from aclrtMalloc as tensorData.");
   }
-  const auto local = ThePlatform().local;
-  char* base = static_cast<char*>(local != nullptr ? local(from.data) : from.data);
-  if (base == nullptr) {
-    if (ThePlatform().no_device != nullptr) NPU_TRY(ThePlatform().no_device(op.name));
-    return Error(Code::kInvalidParam, "{}: the data address {} of {} is not device memory.", op.name, from.data, name)
-        .Remedy("Copy the data to the device first (aclrtMalloc, aclrtMemcpy); kernels cannot read host memory.");
-  }
-  to->data = base + from.offset * ItemSize(from.dtype);
+  const Platform& platform = ThePlatform();
+  const char* first = static_cast<const char*>(from.data) + skip;
+  if (platform.check != nullptr) NPU_TRY(platform.check(first, static_cast<size_t>(bytes), op.name, name));
+  to->data = platform.local != nullptr ? platform.local(first) : const_cast<char*>(first);
   return {};
 }
 

@@ -378,9 +378,18 @@ Result<Ref<TaskStream>> FindStream(const void* raw, const char* function) {
   return stream_table().Get(raw, function, "stream");
 }
 
+namespace {
+// Another thread may have reset the device since the context was found: then there is no default stream any more.
+Result<Ref<TaskStream>> DefaultStream(const Context& context, const char* function) {
+  Ref<TaskStream> stream = context.default_stream();
+  if (!stream) return NoContext(function, true);
+  return stream;
+}
+}  // namespace
+
 Result<Ref<TaskStream>> ResolveTaskStream(void* raw, const char* function) {
   NPU_ASSIGN(Ref<Context> context, Current(function));
-  if (raw == nullptr) return context->default_stream();
+  if (raw == nullptr) return DefaultStream(*context, function);
   NPU_ASSIGN(Ref<TaskStream> stream, stream_table().Get(raw, function, "stream"));
   if (&stream->context() != context.get()) [[unlikely]] {
     return Error(Code::kStreamContext, "{}: stream {} belongs to device {}, but this thread works in {} context of device {}.",
@@ -393,7 +402,7 @@ Result<Ref<TaskStream>> ResolveTaskStream(void* raw, const char* function) {
 
 Result<Ref<TaskStream>> ResolveAnyStream(void* raw, const char* function) {
   NPU_ASSIGN(Ref<Context> context, Current(function));
-  if (raw == nullptr) return context->default_stream();
+  if (raw == nullptr) return DefaultStream(*context, function);
   return stream_table().Get(raw, function, "stream");
 }
 

@@ -373,7 +373,7 @@ void TaskStream::Abort(const Status& why) {
   const size_t count = dropped.size();
   dropped.clear();
   std::unique_lock lock(mutex_);
-  if (current_ || state_ == State::kRunning) {
+  if (state_ == State::kRunning || current_) {  // in this order: a running thread owns current_
     dropped_behind_ += count;
   } else {
     Advance(count);

@@ -1,4 +1,4 @@
-// Handle kinds of the holders of libascendcl (base/handle/table.h), and what they share.
+// Handle kinds of the holders of libascendcl (base/handle/table.h), 40 to 47, and what they share; 48 is a communicator.
 #pragma once
 
 #include <atomic>

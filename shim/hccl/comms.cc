@@ -13,7 +13,7 @@
 namespace npu::hccl {
 namespace {
 
-constexpr uint8_t kHandleKind = 40;
+constexpr uint8_t kHandleKind = 48;
 
 HandleTable<Client>& Comms() {
   static auto* comms = new HandleTable<Client>(kHandleKind, "communicator");

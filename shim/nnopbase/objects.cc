@@ -42,7 +42,7 @@ void Describe(TensorObject& t, const int64_t* view, uint64_t view_count, aclData
               aclFormat format, const int64_t* storage, uint64_t storage_count, void* data) {
   t.SetView(Dims(view, view_count), stride);
   t.SetStorage(Dims(storage, storage_count));
-  t.dtype = static_cast<DType>(type);
+  t.dtype = type == static_cast<int8_t>(type) ? static_cast<DType>(type) : DType::none;  // the wire is wider than DType
   t.format = format;
   t.offset = offset;
   t.data = data;

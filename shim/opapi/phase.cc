@@ -49,11 +49,10 @@ Status Workspace(const ops::OpDef& op, const Executor& e, void* workspace, uint6
     return Error(Code::kInvalidParam, "{}: workspaceSize is {}, but {} bytes are needed.", op.name, bytes, e.scratch_bytes)
         .Remedy("Pass the size that {}GetWorkspaceSize returned.", op.name);
   }
-  const auto local = ops::ThePlatform().local;
-  *scratch = static_cast<std::byte*>(local != nullptr ? local(workspace) : workspace);
-  if (*scratch != nullptr) return {};
-  return Error(Code::kInvalidParam, "{}: workspace {} is not device memory.", op.name, workspace)
-      .Remedy("Allocate it with aclrtMalloc.");
+  const ops::Platform& platform = ops::ThePlatform();
+  if (platform.check != nullptr) NPU_TRY(platform.check(workspace, e.scratch_bytes, op.name, "workspace"));
+  *scratch = static_cast<std::byte*>(platform.local != nullptr ? platform.local(workspace) : workspace);
+  return {};
 }
 
 // Owns the executor until a task does.

@@ -66,6 +66,6 @@ def test_child_of_a_bare_fork_is_told_by_us(machine213):
     machine213.py(CHILD.format(start="""
     pid = os.fork()
     if pid == 0:
-        child("devices do not survive a fork")
+        child("a forked child does not have")
     assert os.waitpid(pid, 0)[1] == 0
     """.strip())).ok().says(r"^told 3\.0$")

@@ -64,8 +64,7 @@ KILLED = """
     try:
         dist.all_reduce(t); torch.npu.synchronize()
     except RuntimeError as e:
-        print("noticed after", round(time.time() - start, 2), "names rank 1:", "rank 1" in str(e), flush=True)
-        assert time.time() - start < 2
+        print("noticed", "in time" if time.time() - start < 2 else "late", "names rank 1:", "rank 1" in str(e), flush=True)
     sys.stdout.flush()
     os._exit(0)
 """
@@ -82,4 +81,4 @@ def test_every_call(machine):
 
 def test_a_killed_peer_is_noticed(machine213):
     done = torchrun(machine213, machine213.script("killed.py", KILLED))
-    assert "names rank 1: True" in done.out, done.tail()
+    assert "noticed in time names rank 1: True" in done.out, done.tail()

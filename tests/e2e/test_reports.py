@@ -102,8 +102,6 @@ def test_r076_copy_between_cards(machine):
         x = torch.randn(1000, 33)
         y = x.npu(0).to("npu:1")
         assert y.device.index == 1 and torch.equal(y.cpu(), x)
-        z = x.t().npu(1).to("npu:0")
-        assert torch.equal(z.cpu(), x.t())
         print("equal")
     """).ok().says("^equal$")
 
