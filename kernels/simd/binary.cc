@@ -35,7 +35,7 @@ template <class T>
 HWY_INLINE T LogitGradOf(T grad, T x, const Numbers<T>& k) {
   const bool clamp = k.k0 >= T(0);
   const T lo = clamp ? k.k0 : T(0), hi = T(1) - lo;
-  if (!(x >= lo && x <= hi)) return clamp ? T(0) : std::numeric_limits<T>::quiet_NaN();
+  if (x < lo || x > hi) return clamp ? T(0) : std::numeric_limits<T>::quiet_NaN();
   return grad / (x * (T(1) - x));
 }
 

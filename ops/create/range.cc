@@ -95,7 +95,10 @@ NPU_OP(Linspace) = Op<Linspace>()
     .Like("torch.linspace(start, end, steps, dtype=dtype_of('out'))")
     .Prepares([](Planning& p) -> Status { return CheckSteps<Linspace>(p, Linspace::out); })
     .Does([](const Call& c) -> Status {
-      FillLinear(c.args[Linspace::start].re, c.args[Linspace::end].re, c.args[Linspace::out], c.parallel, [](double v) { return v; });
+      double start = c.args[Linspace::start].re, end = c.args[Linspace::end].re;
+      const Tensor& out = c.args[Linspace::out];
+      if (!IsFloat(out.dtype)) start = std::trunc(start), end = std::trunc(end);  // torch makes the ends integers first
+      FillLinear(start, end, out, c.parallel, [](double v) { return v; });
       return {};
     });
 NPU_OP(LogSpace) = Op<LogSpace>()

@@ -9,6 +9,7 @@ the call must fail and name the parameter.
 """
 from __future__ import annotations
 
+import math
 import os
 import random
 import zlib
@@ -79,7 +80,7 @@ def contents(case: Case, shape: tuple, dtype: torch.dtype, position: int) -> tor
         if rng.random() < 0.2 and t.numel() and case.op["kernel"] not in rules.DOMAIN:
             t.view(-1)[0] = torch.iinfo(dtype).max
             t.view(-1)[-1] = torch.iinfo(dtype).min
-    fix = rules.DOMAIN.get(case.op["kernel"], {}).get(position)
+    fix = rules.DOMAIN.get(case.op["kernel"], rules.DOMAIN.get(case.op["name"], {})).get(position)
     return fix(t) if fix is not None else t
 
 
@@ -215,6 +216,23 @@ def prelu_backward(grad, x, weight):
     return torch.autograd.grad(F.prelu(x, weight), (x, weight), grad)
 
 
+def constant_rows(x: torch.Tensor, normalized: list) -> bool:
+    rows = x.double().reshape(-1, math.prod(normalized))
+    return bool((rows == rows[:, :1]).all(1).any())
+
+
+def is_half(t) -> bool:
+    return isinstance(t, torch.Tensor) and t.dtype in (torch.float16, torch.bfloat16)
+
+
+def wide(t):
+    return t.double() if is_half(t) else t.clone() if isinstance(t, torch.Tensor) else t
+
+
+def each(v, f):
+    return [f(x) for x in v] if isinstance(v, list) else f(v)
+
+
 def judge(case: Case) -> list:
     """What torch says, one entry for each written parameter (None: any value)."""
     names = {}
@@ -230,8 +248,16 @@ def judge(case: Case) -> list:
               "dtype_of": lambda name: case.dtypes.setdefault(name, out_type)}
     if "[a.to(b.dtype)" in case.op["like"]:
         names["out"] = [torch.empty(t.shape, dtype=case.rng.choice(list(rules.BY_NAME.values())) if not t.dtype.is_complex else t.dtype) for t in names["x"]]
+    in_double = {k: each(v, wide) for k, v in names.items()}
     try:
         answer = eval(case.op["like"], names)
+        several = isinstance(answer, (list, tuple))
+        if case.op["kernel"] in ("Add", "Sub", "Rsub", "AddRelu") and any(is_half(t) for t in (answer if several else [answer])):
+            # torch rounds alpha·other to a half before it adds; terms that cancel show it. The true value, rounded once:
+            precise = eval(case.op["like"], in_double)
+            pairs = zip(answer, precise) if several else [(answer, precise)]
+            rounded = [p.to(a.dtype) if is_half(a) else a for a, p in pairs]
+            answer = rounded if several else rounded[0]
     except (RuntimeError, NotImplementedError, TypeError, ValueError, NameError, IndexError) as error:
         raise Skip(str(error)) from error
     written = [p for p in case.op["params"] if p["role"] != "in"]
@@ -272,6 +298,9 @@ def compare(case: Case, name: str, got: torch.Tensor, want: torch.Tensor) -> Non
                 terms = [float(v.abs()[v.abs().isfinite()].double().max()) for v in case.values.values()
                          if isinstance(v, torch.Tensor) and v.numel() and v.dtype.is_floating_point and v.isfinite().any()]
                 allowed = allowed + units * inner * max(terms + [1.0]) ** 2
+            if "LayerNorm" in case.op["name"] and constant_rows(case.values["input"], case.values["normalizedShape"]):
+                # torch forms x·rstd − mean·rstd, and rstd of equal elements is 1/√eps, up to 317; the true value is the bias.
+                allowed = allowed + units * inner * 317 * 30
             if case.op["kernel"] == "Logit" and got.dtype in (torch.float16, torch.bfloat16):  # torch rounds the quotient first
                 allowed = allowed + units * EPS[got.dtype]
             same |= (a - b).abs() <= allowed

@@ -261,7 +261,18 @@ def finite(t: torch.Tensor) -> torch.Tensor:
     return torch.nan_to_num(t, 1.0, 2.0, -2.0).clamp(-1e4, 1e4) if t.dtype.is_floating_point else t
 
 
+def near_one(t):
+    """A product of many numbers overflows or vanishes, and then 0·∞ depends on the order: keep it in range."""
+    if not t.is_floating_point():
+        return t if t.dtype == torch.bool else torch.where(t < 0, -1, 1).to(t.dtype)
+    return (1 + t.abs().clamp(max=8) / 1024).to(t.dtype) * torch.where(t < 0, -1, 1).to(t.dtype)
+
+
 DOMAIN = {
+    # torch's vector form takes the square root for exponent 0.5 and then says NaN for -inf, its scalar form infinity
+    "aclnnForeachPowScalar": {0: finite}, "aclnnForeachPowScalarV2": {0: finite}, "aclnnForeachPowScalarList": {0: finite},
+    "LogitGrad": {0: finite, 1: finite},
+    "aclnnProd": {0: near_one}, "aclnnProdDim": {0: near_one},
     # torch's vector forms turn infinities into NaN
     "Gelu": {0: finite}, "GeluTanh": {0: finite}, "Mish": {0: finite}, "GeluGrad": {0: finite, 1: finite}, "GeluTanhGrad": {0: finite, 1: finite},
     "MishGrad": {0: finite, 1: finite},
