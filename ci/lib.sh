@@ -44,7 +44,7 @@ logged() {
   return $status
 }
 
-# What a build needs, and what Python environments need. One list, read by the README too.
+# What a build needs, and what Python environments need. One list for ./test, ./demo and CI.
 build_packages="g++ cmake ninja-build ccache git pkg-config python3 libhwy-dev libtbb-dev libfmt-dev libcli11-dev nlohmann-json3-dev"
 test_packages="libgtest-dev libgmock-dev libbenchmark-dev"
 python_packages="python3-venv python3-dev"

@@ -303,7 +303,7 @@ uint64_t Machine::UsedOn(int card) const {
   for (uint32_t i = 0; i < SlotHigh(*shared_); ++i) {
     const Slot& slot = shared_->slots[i];
     if (slot.state.load(std::memory_order_acquire) != kSlotLive) continue;
-    // Sequentially consistent: of two processes that take at once, at least one sees the other (see hbm/account.cc).
+    // Sequentially consistent: of two processes that take at once, at least one sees the other.
     sum += std::min(slot.cards[card].used.load(std::memory_order_seq_cst), kSane);
   }
   return std::min(sum, uint64_t{1} << 62);
