@@ -271,7 +271,7 @@ def near_one(t):
 DOMAIN = {
     # torch's vector form takes the square root for exponent 0.5 and then says NaN for -inf, its scalar form infinity
     "aclnnForeachPowScalar": {0: finite}, "aclnnForeachPowScalarV2": {0: finite}, "aclnnForeachPowScalarList": {0: finite},
-    # not a number in or out of the clamp is left out: torch answered it differently from run to run of the samples
+    # left out, untested: what NaN and infinity do here (docs/limits.md)
     "LogitGrad": {0: finite, 1: finite},
     "aclnnProd": {0: near_one}, "aclnnProdDim": {0: near_one},
     # torch's vector forms turn infinities into NaN
