@@ -25,6 +25,12 @@ if(NPU_SANITIZE)
   target_compile_options(npu_flags INTERFACE -fsanitize=${NPU_SANITIZE} -fno-omit-frame-pointer)
   target_link_options(npu_flags INTERFACE -fsanitize=${NPU_SANITIZE})
 endif()
+# The C++ library is linked statically and hidden: torch's libraries export newer pieces of it (std::filesystem,
+# __throw_bad_array_new_length), and a shared one would let them take the place of ours. Parts that nobody uses are dropped,
+# and with them what they want of glibc. The unwinder stays shared, since exceptions pass between our libraries.
+if(NOT NPU_SANITIZE)
+  target_link_options(npu_flags INTERFACE -static-libstdc++ -Wl,--gc-sections)
+endif()
 # fmt is linked statically and hidden: our shared libraries then need no libfmt at run time and clash with no other copy.
 if(fmt_VERSION VERSION_GREATER_EQUAL 9 AND fmt_VERSION VERSION_LESS 10)
   add_library(npu_fmt STATIC ${CMAKE_SOURCE_DIR}/cmake/fmt/fmt.cc)

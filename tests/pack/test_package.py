@@ -80,7 +80,5 @@ print("OPENMP", *sorted(set(re.findall(r"\\S+/lib(?:gomp|iomp5|omp)[^/]*\\.so\\S
         with file.open(errors="replace") as lines:
             for line in lines:
                 if tree in line and "/torch/" in line and (found := binding.search(line)):
-                    # libtorch exports a copy of std::filesystem that comes before libstdc++'s: docs/limits.md
-                    if not found.group(3).startswith("_ZNSt10filesystem"):
-                        crossing.add(found.groups())
+                    crossing.add(found.groups())
     assert not crossing, sorted(crossing)[:20]
