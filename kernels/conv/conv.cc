@@ -57,11 +57,11 @@ class ImageRows final : public PanelSource {
  public:
   ImageRows(const Volume& v, int64_t first_image, int64_t first_channel, const std::array<int64_t, 3>& size)
       : v_(v), data_(At(v, first_image * v.stride[0] + first_channel * v.stride[1])), size_(size) {
-    // Rows or planes that lie one behind the other are one run.
+    // Rows or planes that lie one behind the other are one run. The stride of a dimension of size 1 says nothing.
     run_ = size[2];
-    if (v.stride[3] == size[2] * v.stride[4] || size[1] == 1) {
+    if (v.stride[3] == run_ * v.stride[4] || size[1] == 1) {
       run_ *= size[1];
-      if (v.stride[2] == size[1] * v.stride[3] || size[0] == 1) run_ *= size[0];
+      if (v.stride[2] == run_ * v.stride[4] || size[0] == 1) run_ *= size[0];
     }
   }
   void Pack(int64_t i0, int count, int width, int64_t k0, int64_t k, float* dst) const override {

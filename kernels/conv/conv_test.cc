@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <hwy/targets.h>
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -45,16 +46,26 @@ struct Held {
   Volume v;
   Size size;
 
-  enum Layout { kContiguous, kChannelsLast, kPadded };
+  enum Layout {
+    kContiguous,
+    kChannelsLast,
+    kPadded,
+    kOddOnes,
+    kLayouts
+  };  // kOddOnes: any order, size 1 has any stride
 
   Held(DType type, const Size& s, int layout, std::mt19937& random) : size(s) {
     v.dtype = type;
     std::array<size_t, 5> order{0, 1, 2, 3, 4};
     if (layout == kChannelsLast) order = {0, 2, 3, 4, 1};
+    if (layout == kOddOnes) std::shuffle(order.begin(), order.end(), random);
     int64_t stride = 1;
     for (size_t i = 5; i-- > 0;) {
       v.stride[order[i]] = stride;
       stride *= std::max<int64_t>(1, s[order[i]]) + (layout == kPadded ? 1 : 0);
+    }
+    for (size_t d = 0; d < 5; ++d) {
+      if (layout == kOddOnes && s[d] == 1) v.stride[d] = v.stride[random() % 5];  // most telling: another's
     }
     int64_t extent = 1;
     for (size_t d = 0; d < 5; ++d) extent += (s[d] - 1) * v.stride[d];
@@ -251,12 +262,29 @@ TEST_P(EveryConvTarget, RandomGeometries) {
            round % 2 == 0   ? DType::f32
            : round % 4 == 1 ? DType::bf16
                             : DType::f16,
-           static_cast<int>(random() % 3),
-           static_cast<int>(random() % 3),
-           static_cast<int>(random() % 3),
+           static_cast<int>(random() % Held::kLayouts),
+           static_cast<int>(random() % Held::kLayouts),
+           static_cast<int>(random() % Held::kLayouts),
            round % 5 != 0};
     Check(c, parallel, random);
     if (HasFatalFailure()) return;
+  }
+}
+
+// Rows of one position each whose planes lie apart: the stride of the height says nothing and must not join planes.
+TEST_P(EveryConvTarget, StridesOfSizeOneSayNothing) {
+  std::mt19937 random(std::random_device{}());
+  TwoThreads parallel;
+  const std::array<int64_t, 3> one{1, 1, 1}, none{0, 0, 0};
+  for (size_t d = 0; d < 3; ++d) {
+    for (int round = 0; round < 100; ++round) {
+      std::array<int64_t, 3> size{4, 5, 7};
+      size[d] = 1;
+      Check({Make(1 + round % 2, 1, 3, 2, size, one, one, none, one), DType::f32, Held::kOddOnes, Held::kOddOnes,
+             Held::kOddOnes, false},
+            parallel, random);
+      if (HasFatalFailure()) return;
+    }
   }
 }
 

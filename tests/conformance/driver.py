@@ -10,6 +10,7 @@ import ctypes as C
 import json
 import os
 import pathlib
+import random
 
 import torch
 
@@ -120,6 +121,12 @@ def operators() -> list[dict]:
     lib = backend().lib
     lib.anynpu_describe_operators.restype = C.c_char_p
     return json.loads(lib.anynpu_describe_operators().decode())
+
+
+def with_odd_ones(rng: random.Random, t: torch.Tensor) -> torch.Tensor:
+    """A dense copy whose dimensions of size 1 have arbitrary strides."""
+    dense = t.clone(memory_format=torch.contiguous_format)
+    return dense.as_strided(dense.shape, [rng.randrange(9) if n == 1 else s for n, s in zip(dense.shape, dense.stride())])
 
 
 def raw_bytes(t: torch.Tensor) -> bytes:

@@ -87,7 +87,7 @@ def contents(case: Case, shape: tuple, dtype: torch.dtype, position: int) -> tor
 def laid_out(case: Case, dense: torch.Tensor, may_expand: bool) -> torch.Tensor:
     """The same values under another layout; the storage is larger than the view in most of them."""
     rng, rank = case.rng, dense.dim()
-    how = rng.choice(["plain", "plain", "permuted", "sliced", "offset", "expanded"])
+    how = rng.choice(["plain", "plain", "permuted", "sliced", "offset", "expanded", "odd ones"])
     if how == "permuted" and rank >= 2:
         order = list(range(rank))
         rng.shuffle(order)
@@ -103,6 +103,8 @@ def laid_out(case: Case, dense: torch.Tensor, may_expand: bool) -> torch.Tensor:
         view = storage[3:3 + dense.numel()].view(dense.shape)
         view.copy_(dense)
         return view
+    if how == "odd ones" and dense.numel():
+        return driver.with_odd_ones(rng, dense)
     if how == "expanded" and may_expand and rank >= 1 and dense.numel():
         dim = rng.randrange(rank)
         return dense.narrow(dim, 0, 1).clone().expand(dense.shape)

@@ -26,7 +26,7 @@ CASES = range(int(os.environ.get("ANYNPU_CASES", "25")))
 
 def layout(rng: random.Random, t: torch.Tensor) -> torch.Tensor:
     """The same values in another layout."""
-    how = rng.choice(["plain", "plain", "permuted", "sliced"])
+    how = rng.choice(["plain", "plain", "permuted", "sliced", "odd ones"])
     if how == "permuted" and t.dim() > 1:
         order = list(range(t.dim()))
         rng.shuffle(order)
@@ -34,6 +34,8 @@ def layout(rng: random.Random, t: torch.Tensor) -> torch.Tensor:
     if how == "sliced" and t.dim():
         view = torch.zeros([2 * s + 1 for s in t.shape], dtype=t.dtype)[tuple(slice(1, 2 * s + 1, 2) for s in t.shape)]
         return view.copy_(t)
+    if how == "odd ones" and t.numel():  # the stride of a size of 1 says nothing and may be anything
+        return driver.with_odd_ones(rng, t)
     return t.clone()
 
 
