@@ -74,40 +74,62 @@ need_packages() {
   logged "$cache/logs/apt.log" apt-get install -y -q --no-install-recommends $missing || die "apt-get could not install: $missing"
 }
 
-# The Python that torch and torch_npu 2.13.0 have wheels for; ANYNPU_BASE_PYTHON overrides.
+# find_python VERSION...: the first interpreter of these versions that can make environments: on PATH, of pyenv, or of uv.
 find_python() {
-  local candidate
-  for candidate in ${ANYNPU_BASE_PYTHON:-python3.11 python3.12 python3.10 python3.13 python3}; do
-    if "$candidate" -c 'import sys, venv, ensurepip; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; then
-      command -v "$candidate"
-      return 0
-    fi
+  local version candidate
+  for version in "$@"; do
+    for candidate in "python$version" "$HOME/.pyenv/versions/$version".*/bin/python3 "$(uv python find "$version" 2>/dev/null)"; do
+      if "$candidate" -c "import sys, venv, ensurepip; sys.exit('%d.%d' % sys.version_info[:2] != '$version')" >/dev/null 2>&1; then
+        command -v "$candidate"
+        return 0
+      fi
+    done
   done
   return 1
 }
 
-# On x86-64 PyPI's torch is the CUDA build (several GB). When no torch wheel lies in pip's own find-links the public index
-# of CPU builds is asked too; the version with +cpu wins there by the rules of pip.
-install_requirements() {
-  local python=$1 requirements=$2
-  if [ "$(uname -m)" = x86_64 ] && [ -z "${PIP_EXTRA_INDEX_URL:-}" ] && grep -q '^torch==' "$requirements" &&
-    ! "$python" -m pip install -q --dry-run --no-index --no-deps "$(grep -m1 '^torch==' "$requirements")" >/dev/null 2>&1; then
-    note "torch comes from its public index of CPU builds; set PIP_EXTRA_INDEX_URL to take another"
-    export PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu
-  fi
-  "$python" -m pip install --disable-pip-version-check --no-input -r "$requirements"
+# The Python for an environment: one of these versions, where none is found the distribution's own with apt.
+# ANYNPU_BASE_PYTHON overrides the choice for torch 2.13.0.
+base_python() {
+  [ -z "${ANYNPU_BASE_PYTHON:-}" ] || { command -v "$ANYNPU_BASE_PYTHON"; return; }
+  find_python 3.11 3.12 3.10 3.13 && return 0
+  need_packages $python_packages >&2 && find_python 3.11 3.12 3.10 3.13
 }
 
-# python_env DIR REQUIREMENTS: an environment that is kept until the requirements or the Python change.
+# On x86-64 PyPI's torch is the CUDA build (several GB). When no torch wheel lies in pip's own find-links, the public index
+# of CPU builds is asked too, if it can be reached; the version with +cpu wins there by the rules of pip.
+cpu_index=https://download.pytorch.org/whl/cpu
+install_requirements() {
+  local python=$1 requirements=$2 alone plain_list
+  if [ "$(uname -m)" = x86_64 ] && [ -z "${PIP_EXTRA_INDEX_URL:-}" ] && grep -q '^torch==' "$requirements" &&
+    ! "$python" -m pip install -q --dry-run --no-index --no-deps "$(grep -m1 '^torch==' "$requirements")" >/dev/null 2>&1; then
+    if "$python" -c "import urllib.request as u; u.urlopen('$cpu_index/torch/', timeout=20)" 2>/dev/null; then
+      note "torch comes from its public index of CPU builds; set PIP_EXTRA_INDEX_URL to take another"
+      export PIP_EXTRA_INDEX_URL=$cpu_index
+    else
+      note "the public index of CPU builds of torch cannot be reached: PyPI's torch is several GB"
+    fi
+  fi
+  # "# alone": the wheel asks for one exact build of torch (2.9.0+cpu) that not every index has.
+  alone=$(sed -n 's/ *# alone.*//p' "$requirements")
+  plain_list=$(mktemp)
+  grep -v '# alone' "$requirements" >"$plain_list"
+  "$python" -m pip install --disable-pip-version-check --no-input -r "$plain_list" &&
+    { [ -z "$alone" ] || "$python" -m pip install --disable-pip-version-check --no-input --no-deps $alone; }
+  local status=$?
+  rm -f "$plain_list"
+  return $status
+}
+
+# python_env DIR REQUIREMENTS PYTHON: an environment that is kept until the requirements or the Python change.
 python_env() {
-  local dir=$1 requirements=$2 python stamp
-  python=$(find_python) || { need_packages $python_packages; python=$(find_python); } || die "no Python 3.10 to 3.13 with venv was found"
+  local dir=$1 requirements=$2 python=$3 stamp
   stamp=$({ "$python" -VV; cat "$requirements"; } | sha256sum | cut -c1-16)
   [ "$(cat "$dir/.anynpu-stamp" 2>/dev/null)" = "$stamp" ] && return 0
   note "Python environment $dir ($("$python" -V)); the first time this downloads torch"
   rm -rf "$dir"
   "$python" -m venv "$dir" || die "venv could not make $dir"
-  logged "$cache/logs/pip.log" install_requirements "$dir/bin/python" "$requirements" || die "pip could not install $requirements"
+  logged "$cache/logs/pip-$(basename "$dir").log" install_requirements "$dir/bin/python" "$requirements" || die "pip could not install $requirements"
   echo "$stamp" >"$dir/.anynpu-stamp"
 }
 
@@ -120,8 +142,10 @@ build_jobs() {
   echo $((cores < memory ? cores : memory))
 }
 
-# Compilations are kept between checkouts: absolute paths are made relative for the cache.
+# Compilations are kept between checkouts: absolute paths are made relative for the cache. The compiler's name counts too:
+# pip's build would otherwise call another one than CMake does by itself.
 ccache_settings() {
+  export CC=${CC:-cc} CXX=${CXX:-c++}
   export CCACHE_BASEDIR=$top CCACHE_NOHASHDIR=1 CCACHE_COMPILERCHECK=content
   : "${CCACHE_MAXSIZE:=4G}"
   export CCACHE_MAXSIZE

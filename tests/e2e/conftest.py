@@ -4,6 +4,7 @@ Environment:
   ANYNPU_PROGRAM   the launcher (default: the newest build tree's bin/anynpu)
   ANYNPU_PYTHON    Python with torch 2.13.0 and torch_npu 2.13.0 (default: the one that runs pytest)
   ANYNPU_PYTHON_29 Python 3.12 with torch 2.9.0 and torch_npu 2.9.0.post2; tests that need it are not collected without it
+  ANYNPU_29_ONLY   of these only the files whose name begins so (./test: the articles; ./test --all: everything)
   ANYNPU_SEED      seed of the run-time inputs (default: from the clock; printed)
 """
 from __future__ import annotations
@@ -38,6 +39,15 @@ def find_program() -> str:
 
 def pytest_report_header(config):
     return f"end to end: seed {SEED} (repeat with ANYNPU_SEED={SEED}), wheels {', '.join(sorted(WHEELS))}"
+
+
+def pytest_collection_modifyitems(config, items):
+    only = os.environ.get("ANYNPU_29_ONLY")
+    if not only:
+        return
+    left_out = [i for i in items if hasattr(i, "callspec") and "2.9" in i.callspec.params.values() and not i.path.name.startswith(only)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [i for i in items if i not in left_out]
 
 
 class Done:

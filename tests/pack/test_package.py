@@ -38,6 +38,7 @@ def test_an_installed_tree_needs_only_the_system(installed):
     assert libraries
     for library in libraries:
         lines = subprocess.run(["ldd", str(library)], capture_output=True, text=True, env=clean()).stdout.splitlines()
+        assert any(line.split()[0].startswith("libc.so") for line in lines), f"ldd says nothing of {library}: {lines}"
         for line in lines:
             name = line.split()[0].rsplit("/", 1)[-1].split(".so")[0]
             assert "not found" not in line, f"{library}: {line}"
@@ -56,7 +57,9 @@ def test_an_installed_program_finds_its_tree(installed):
 
 def test_no_folder_of_the_tree_is_empty():
     tree = pathlib.Path(program()).resolve().parents[1]
-    empty = [str(d) for d in tree.rglob("*") if d.is_dir() and not any(d.iterdir())]
+    folders = [d for d in tree.rglob("*") if d.is_dir()]
+    assert tree / "lib64" in folders
+    empty = [str(d) for d in folders if not any(d.iterdir())]
     assert not empty, "a wheel drops empty folders"
 
 
@@ -74,11 +77,16 @@ print("OPENMP", *sorted(set(re.findall(r"\\S+/lib(?:gomp|iomp5|omp)[^/]*\\.so\\S
     assert done.returncode == 0, done.stderr[-3000:]
     assert len(done.stdout.split("OPENMP", 1)[1].split()) <= 1, done.stdout
     tree = str(pathlib.Path(program()).resolve().parents[1]) + "/"
-    crossing = set()
+    crossing, served = set(), 0
     binding = re.compile(r"binding file (\S+) \[\d+\] to (\S+) \[\d+\]: \S+ symbol `([^']+)'")
     for file in tmp_path.glob("bind.*"):
         with file.open(errors="replace") as lines:
             for line in lines:
-                if tree in line and "/torch/" in line and (found := binding.search(line)):
-                    crossing.add(found.groups())
+                if tree not in line or not (found := binding.search(line)):
+                    continue
+                source, target, symbol = found.groups()
+                if "/torch/" in line:
+                    crossing.add((source, target, symbol))
+                served += "/torch_npu/" in source and target.startswith(tree)
+    assert served > 500, f"the linker's record shows {served} symbols of torch_npu served by our libraries"
     assert not crossing, sorted(crossing)[:20]
