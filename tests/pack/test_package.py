@@ -88,5 +88,5 @@ print("OPENMP", *sorted(set(re.findall(r"\\S+/lib(?:gomp|iomp5|omp)[^/]*\\.so\\S
                 if "/torch/" in line:
                     crossing.add((source, target, symbol))
                 served += "/torch_npu/" in source and target.startswith(tree)
-    assert served > 500, f"the linker's record shows {served} symbols of torch_npu served by our libraries"
+    assert served > 50, f"the linker's record shows {served} symbols of torch_npu served by our libraries"
     assert not crossing, sorted(crossing)[:20]
