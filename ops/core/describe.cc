@@ -5,13 +5,16 @@
 #include "tensor/promote.h"
 
 namespace npu::ops {
-namespace {
 
 std::string Quoted(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
-    out += c;
+    if (static_cast<unsigned char>(c) < 0x20) {
+      out += fmt::format("\\u{:04x}", static_cast<int>(c));
+    } else {
+      out += c;
+    }
   }
   return out + "\"";
 }
@@ -39,6 +42,8 @@ std::string_view KindName(Kind k) {
 }
 
 std::string_view RoleName(Role r) { return r == Role::in ? "in" : r == Role::out ? "out" : "inout"; }
+
+namespace {
 
 std::string TypeNames(uint64_t bits) {
   TypeSet set;

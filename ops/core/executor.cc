@@ -1,5 +1,7 @@
 #include "ops/core/executor.h"
 
+#include "ops/core/trace.h"
+
 namespace npu::ops {
 
 Status Executor::Run(std::byte* scratch, Parallel& parallel) {
@@ -7,7 +9,11 @@ Status Executor::Run(std::byte* scratch, Parallel& parallel) {
   std::array<TensorObject*, 4> kept{};
   for (size_t i = 0; i < live.size(); ++i) kept[i] = live[i].get();
   const Call call{*op, Args(arguments.data()), scratch, scratch_bytes, parallel, state.data(), kept.data()};
-  return op->run(call);
+  if (!Trace::On()) [[likely]] return op->run(call);
+  const auto start = Trace::Clock::now();
+  Status status = op->run(call);
+  Trace::Ran(*op, call.args, start, Trace::Clock::now(), status);
+  return status;
 }
 
 Executor* Executor::Copy() {

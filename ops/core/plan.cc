@@ -8,6 +8,7 @@
 #include "ops/core/executor.h"
 #include "ops/core/object.h"
 #include "ops/core/platform.h"
+#include "ops/core/trace.h"
 #include "tensor/shape.h"
 
 namespace npu::ops {
@@ -292,7 +293,12 @@ int32_t PlanCall(const OpDef& op, const uint64_t* words, uint64_t* workspace_byt
       return Error(Code::kNullPointer, "{}: {} is null.", op.name, workspace_bytes == nullptr ? "workspaceSize" : "executor")
           .Remedy("Pass the address of a variable for the result.");
     }
-    NPU_ASSIGN(Executor * planned, Plan(op, words));
+    Result<Executor*> plan = Plan(op, words);
+    if (!plan.ok()) {
+      if (Trace::On()) Trace::Refused(op, plan.status());
+      return plan.status();
+    }
+    Executor* const planned = *plan;
     *workspace_bytes = planned->scratch_bytes;
     *executor = planned;
     return {};
