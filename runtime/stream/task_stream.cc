@@ -20,6 +20,12 @@ constexpr auto kThrottleNap = std::chrono::milliseconds(1);
 constexpr int kEndless = 1 << 30;
 // How long a synchronising call may last once the process is exiting and the workers are gone.
 constexpr auto kExitPatience = std::chrono::milliseconds(50);
+
+// Work below kWorthSplittingNs is shared only after its first block has shown that the estimate was wrong.
+Parallel& ThreadsFor(uint32_t cost_ns, Pool& pool, ShortWork& shorter) {
+  if (cost_ns != 0 && cost_ns < kWorthSplittingNs) return shorter;
+  return pool.parallel();
+}
 }  // namespace
 
 // What wakers hold: may outlive the stream.
@@ -105,7 +111,8 @@ Status TaskStream::Launch(void* self, RunNow run, MakeTask make, uint32_t cost_n
     }
   }
   if (run == nullptr) return Enqueue(make(self));
-  TaskContext context{pool_.parallel(), waker_, false};
+  ShortWork shorter(pool_.parallel());
+  TaskContext context{ThreadsFor(cost_ns, pool_, shorter), waker_, false};
   Outcome outcome;
   try {
     outcome = run(self, context);
@@ -229,7 +236,8 @@ void TaskStream::Drain(int turns, uint64_t until) {
 
     Outcome outcome;
     if (!drop) {
-      TaskContext context{pool_.parallel(), waker_, stopping};
+      ShortWork shorter(pool_.parallel());
+      TaskContext context{ThreadsFor(current_->CostNs(), pool_, shorter), waker_, stopping};
       outcome = RunGuarded(*current_, context);
     }
     const bool parked = outcome.step == Outcome::Step::kParked && !stopping;

@@ -11,8 +11,6 @@
 
 namespace npu::rt {
 namespace {
-// Below this a split costs more than it saves (docs/performance.md, Runtime).
-constexpr int64_t kWorthSplittingNs = 20'000;
 // With fewer blocks, one block is too large a part of the whole to be spent on measuring.
 constexpr int64_t kBlocksToMeasure = 16;
 }  // namespace
@@ -45,12 +43,14 @@ void CardParallel::Resize(int workers) {
   workers_.store(workers, std::memory_order_relaxed);
 }
 
-void CardParallel::Run(int64_t n, int64_t grain, Block block, void* body) {
+void CardParallel::Run(int64_t n, int64_t grain, Block block, void* body) { Share(n, grain, block, body, /*measure=*/false); }
+
+void CardParallel::Share(int64_t n, int64_t grain, Block block, void* body, bool measure) {
   const int64_t blocks = (n + grain - 1) / grain;
   int64_t next = 0;
   const auto run = [&](int64_t k) { block(body, k * grain, std::min(n, (k + 1) * grain)); };
   bool split = Workers() > 1 && !Exiting();
-  if (split && blocks >= kBlocksToMeasure) {
+  if (split && (measure || blocks >= kBlocksToMeasure)) {
     const auto start = std::chrono::steady_clock::now();
     run(next++);
     const auto one = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count();
