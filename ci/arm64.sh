@@ -39,8 +39,6 @@ logged build/logs/arm64-configure.log cmake --preset arm64 -DNPU_ARM64_SYSROOT="
 targets=($(cmake --build --preset arm64 --target help | sed -n 's/^\(lib_[a-z_0-9]*\|npu_core\|anynpu\|npu-smi\|\(base\|tensor\|kernels\|ops_core\|ops\)_test\):.*/\1/p'))
 logged build/logs/arm64-build.log cmake --build --preset arm64 -j "$(build_jobs)" --target "${targets[@]}" || exit 1
 mkdir -p "$(dirname "$result")"
-# Instructions are emulated, about twenty times slower: tests that choose their sizes choose small ones.
-export NPU_TEST_SMALL=1
 ctest --test-dir build/arm64 -R '^(base|tensor|kernels|ops_core|ops)\.' -j "$(nproc)" --output-on-failure --output-junit "$result.raw" \
   >build/logs/arm64-ctest.log 2>&1
 grep -A40 '\*\*\*\(Failed\|Timeout\|Exception\)' build/logs/arm64-ctest.log | head -n 100

@@ -85,3 +85,16 @@ def test_eight_tasks_share_the_cards(ray_machine):
         print("cards used:", ",".join(sorted({str(r[1][0]) for r in results})))
         ray.shutdown()
     """, timeout=400).ok().says(r"^cards used: 0,1$")
+
+
+def test_counting_device_files_without_the_module(ray_machine):
+    """Ray's second way: files in /dev, for programs whose `import acl` fails."""
+    done = ray_machine.py("""
+        import sys
+        sys.modules["acl"] = None  # the import raises
+        from ray._private.accelerators import NPUAcceleratorManager
+        print("files:", NPUAcceleratorManager.get_current_node_num_accelerators())
+    """, cards=3, options=("--dev-nodes",)).ok()
+    if "cannot be shown" in done.err:
+        pytest.skip("no user or mount namespaces here; a line on stderr says so")
+    done.says(r"^files: 3$")

@@ -142,9 +142,21 @@ def test_links_refuse_a_real_installation(machine, tmp_path):
     assert machine("install", "--prefix", str(prefix)).returncode == 0
     assert (prefix / "ascend-toolkit/latest/lib64/libascendcl.so").exists()
     assert machine("install", "--prefix", str(prefix), "--remove").returncode == 0
-    (prefix / "cann").mkdir(parents=True)
-    done = machine("install", "--prefix", str(prefix))
-    assert done.returncode == 1 and str(prefix / "cann") in done.stderr
+    assert not list(prefix.rglob("*"))
+    # A folder where a link of ours would stand; a toolkit without `latest`; a driver; a link to somebody's toolkit.
+    for place in ("cann/set_env.sh", "ascend-toolkit/8.1.RC1/lib64/libascendcl.so", "driver/lib64/common/libc_sec.so", "nnal/atb/set_env.sh"):
+        real = tmp_path / place.replace("/", "_") / place
+        real.parent.mkdir(parents=True)
+        real.write_text("theirs")
+        there = real.parents[len(pathlib.Path(place).parts) - 1]
+        before = sorted(there.rglob("*"))
+        done = machine("install", "--prefix", str(there))
+        assert done.returncode == 1 and str(there) in done.stderr and "not ours" in done.stderr, done.stderr
+        assert sorted(there.rglob("*")) == before and real.read_text() == "theirs"
+    linked = tmp_path / "linked"
+    (linked / "ascend-toolkit").mkdir(parents=True)
+    (linked / "ascend-toolkit/latest").symlink_to(tmp_path)
+    assert machine("install", "--prefix", str(linked)).returncode == 1
 
 
 def test_start_up_times_are_printed(machine, capsys):

@@ -19,6 +19,21 @@ bool Exists(const fs::path& place) {
   return fs::exists(fs::symlink_status(place, error));
 }
 
+// Something in the vendor's folders that is not a link of ours: a CANN or driver that only lacks the places we would take,
+// such as a toolkit without `latest`.
+fs::path ForeignFile(const fs::path& tree, const fs::path& prefix) {
+  for (const char* name : {"ascend-toolkit", "driver", "firmware", "nnae", "nnal", "nnrt"}) {
+    std::error_code error;
+    const auto skip = fs::directory_options::skip_permission_denied;
+    for (const auto& entry : fs::recursive_directory_iterator(prefix / name, skip, error)) {
+      if (entry.is_symlink(error) || !entry.is_directory(error)) {
+        if (!IsOurs(entry.path(), tree)) return entry.path();
+      }
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 std::vector<Link> LinksFor(const fs::path& tree) {
@@ -38,14 +53,16 @@ std::vector<Link> LinksFor(const fs::path& tree) {
 
 Status Install(const fs::path& tree, const fs::path& prefix) {
   const std::vector<Link> links = LinksFor(tree);
+  auto taken = [&](const fs::path& place) {
+    return Error(Code::kInvalidParam,
+                 "anynpu install: {} exists and is not ours; a CANN or driver seems to be installed in {}.", place.string(),
+                 prefix.string())
+        .Remedy("Choose another --prefix; `anynpu run` needs no links at all.");
+  };
+  if (const fs::path foreign = ForeignFile(tree, prefix); !foreign.empty()) return taken(foreign);
   for (const Link& link : links) {
     const fs::path place = prefix / link.at;
-    if (Exists(place) && !IsOurs(place, tree)) {
-      return Error(Code::kInvalidParam,
-                   "anynpu install: {} exists and is not ours; a CANN or driver seems to be installed in {}.",
-                   place.string(), prefix.string())
-          .Remedy("Choose another --prefix; `anynpu run` needs no links at all.");
-    }
+    if (Exists(place) && !IsOurs(place, tree)) return taken(place);
     // A folder on the way that is a link leads into somebody else's installation.
     for (fs::path folder = place.parent_path(); folder != prefix && folder != folder.root_path();
          folder = folder.parent_path()) {
