@@ -28,7 +28,7 @@ install(CODE [[
     configure_file(${real} ${share}/anynpu/lib/${name} COPYONLY)
   endforeach()
   if(CMAKE_INSTALL_DO_STRIP)
-    file(GLOB stripped ${share}/lib64/*.so ${share}/anynpu/lib/*.so ${share}/bin/anynpu ${share}/bin/npu-smi ${programs}/anynpu ${programs}/npu-smi)
+    file(GLOB stripped ${share}/lib64/*.so ${share}/anynpu/lib/*.so ${share}/bin/anynpu ${share}/bin/npu-smi ${share}/anynpu/bench/bin/* ${programs}/anynpu ${programs}/npu-smi)
     execute_process(COMMAND ${strip} --strip-unneeded ${stripped} COMMAND_ERROR_IS_FATAL ANY)
   endif()
 ]])

@@ -13,6 +13,7 @@
 
 #include "device/machine/machine.h"
 #include "device/profile/profile.h"
+#include "tools/launch/bench.h"
 #include "tools/launch/devices.h"
 #include "tools/launch/environment.h"
 #include "tools/launch/install.h"
@@ -155,6 +156,13 @@ int Smi(std::vector<std::string> arguments) {
   return Execute(arguments);
 }
 
+int Bench(const std::string& python, const std::vector<std::string>& words) {
+  Result<fs::path> tree = FindTree();
+  if (!tree.ok()) return Fail(tree.status());
+  Result<std::vector<std::string>> command = BenchCommand(*tree, python, words);
+  return command.ok() ? Execute(*command) : Fail(command.status());
+}
+
 // Words behind the first `--` belong to the command, whatever they look like.
 std::vector<std::string> SplitCommand(int& argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
@@ -198,6 +206,12 @@ int Main(int argc, char** argv) {
 
   CLI::App* smi = app.add_subcommand("smi", "npu-smi, without a path set up");
   smi->prefix_command();
+  CLI::App* bench = app.add_subcommand("bench", "Speed as ratios to torch's CPU and other referees: anynpu bench, anynpu bench ops");
+  std::string python;
+  bench->add_option("--python", python, "the Python that has torch and torch_npu (default: python3)")->type_name("PROGRAM");
+  bench->prefix_command();
+  bench->footer("Behind the options: steps, adds, allreduce (all three without a word) or ops, and their options;\n"
+                "`anynpu bench ops --help` lists those.");
   CLI::App* version = app.add_subcommand("version", "Print versions");
   CLI11_PARSE(app, argc, argv);
 
@@ -210,6 +224,7 @@ int Main(int argc, char** argv) {
   if (*down) return Down(down_name);
   if (*install) return Links(prefix, remove);
   if (*smi) return Smi(smi->remaining());
+  if (*bench) return Bench(python, bench->remaining());
   if (*version) {
     fmt::print("anynpu {}, reports CANN {} and driver {} unless asked otherwise\n", NPU_VERSION, device::kDefaultCann,
                device::kDefaultDriver);

@@ -20,7 +20,6 @@ std::string InFront(const std::string& folder, const std::optional<std::string>&
 }  // namespace
 
 Variables EnvironmentFor(const std::filesystem::path& tree, const std::filesystem::path& home, const Lookup& current) {
-  // TASK_QUEUE_ENABLE is left as the user has it: the one place to set a default, once measurements speak for one.
   return {
       {"ASCEND_HOME_PATH", home},
       {"ASCEND_TOOLKIT_HOME", home},
@@ -29,6 +28,9 @@ Variables EnvironmentFor(const std::filesystem::path& tree, const std::filesyste
       {"LD_LIBRARY_PATH", InFront(tree / "lib64", current("LD_LIBRARY_PATH"))},
       {"PATH", InFront(tree / "bin", current("PATH"))},
       {"PYTHONPATH", InFront(tree / "python" / "site-packages", current("PYTHONPATH"))},
+      // Our streams are asynchronous by themselves; torch_npu's queue of its own costs more than it hides
+      // (docs/decisions/task-queue.md). What the user set stands.
+      {"TASK_QUEUE_ENABLE", current("TASK_QUEUE_ENABLE").value_or("0")},
   };
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <sstream>
 
+#include "tools/launch/bench.h"
 #include "tools/launch/environment.h"
 #include "tools/launch/install.h"
 #include "tools/launch/tree.h"
@@ -46,6 +47,7 @@ class Folder : public testing::Test {
 };
 
 class Tree : public Folder {};
+class Bench : public Folder {};
 class Links : public Folder {};
 
 std::map<std::string, std::string> Set(const Variables& variables) { return {variables.begin(), variables.end()}; }
@@ -62,8 +64,14 @@ TEST(Environment, OurFoldersStandInFrontAndOnce) {
   EXPECT_EQ(first.at("PYTHONPATH"), "/t/python/site-packages");
   EXPECT_EQ(first.at("ASCEND_HOME_PATH"), "/h");
   EXPECT_EQ(first.at("ASCEND_OPP_PATH"), "/h/opp");
+  EXPECT_EQ(first.at("TASK_QUEUE_ENABLE"), "0");
   now = first;
   EXPECT_EQ(Set(EnvironmentFor("/t", "/h", lookup)), first);
+}
+
+TEST(Environment, TheUsersTaskQueueStands) {
+  const Lookup lookup = [](const std::string& name) { return name == "TASK_QUEUE_ENABLE" ? std::optional<std::string>("2") : std::nullopt; };
+  EXPECT_EQ(Set(EnvironmentFor("/t", "/h", lookup)).at("TASK_QUEUE_ENABLE"), "2");
 }
 
 TEST(Environment, ExportsSurviveQuotes) { EXPECT_EQ(ShellExports({{"A", "it's"}}), "export A='it'\\''s'\n"); }
@@ -121,6 +129,27 @@ TEST_F(Links, RefuseThroughALinkIntoAnotherInstallation) {
   fs::create_directory_symlink(root_ / "real-driver", prefix / "driver");
   EXPECT_FALSE(Install(tree_, prefix).ok());
   EXPECT_TRUE(fs::is_empty(root_ / "real-driver"));
+}
+
+TEST_F(Bench, RunsTheTreesScriptWithTheNamedPython) {
+  const std::string python = (root_ / "some python").string();
+  Write(tree_ / "anynpu/bench/bench.py");
+  Write(python);
+  EXPECT_THAT(BenchCommand(tree_, python, {}).status().Message(), HasSubstr(python));  // not executable
+  fs::permissions(python, fs::perms::owner_all);
+  const auto command = BenchCommand(tree_, python, {"ops", "--only", "add"});
+  ASSERT_TRUE(command.ok()) << command.status().Message();
+  EXPECT_THAT(*command, testing::ElementsAre(python, (tree_ / "anynpu/bench/bench.py").string(), "--launcher", (tree_ / "bin/anynpu").string(),
+                                             "--python", python, "ops", "--only", "add"));
+}
+
+TEST_F(Bench, SaysWhatIsMissing) {
+  EXPECT_THAT(BenchCommand(tree_, "/bin/sh", {}).status().Message(), HasSubstr("bench.py"));
+  Write(tree_ / "anynpu/bench/bench.py");
+  const std::string text = BenchCommand(tree_, "no-such-python", {}).status().Message();
+  EXPECT_THAT(text, HasSubstr("no-such-python"));
+  EXPECT_THAT(text, HasSubstr("--python"));
+  EXPECT_TRUE(BenchCommand(tree_, "sh", {}).ok());  // found on PATH
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // All-reduce of fp32 sums between processes, through the C interface: one call and one synchronise each time.
 //
-//   coll_bench [RANKS]        prints "BYTES best_us median_us" at rank 0
+//   bench_all_reduce [RANKS]        prints "BYTES best_us median_us" at rank 0
 //
 // Out of place, as the referees. Each size is checked once before it is timed.
 #include <sys/wait.h>

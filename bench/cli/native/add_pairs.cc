@@ -1,7 +1,7 @@
 // Cost of a small aclnnAdd through all rooms: both phases, executed, one synchronise at the end.
 //
-//   add_pairs build/release/tree/lib64        the installed libraries, one card, one stream
-//   add_pairs build/release/tests/libopapi_host.so    operators only: no device, no stream
+//   bench_adds TREE/lib64                          the installed libraries, one card, one stream
+//   bench_adds BUILD/tests/libopapi_host.so        operators only: no device, no stream
 //
 // Prints ns per pair, best and median of the rounds: with tensors made once, and with tensors made and destroyed for each
 // pair as torch_npu does.
@@ -25,7 +25,7 @@ template <class F>
 F* Look(void* library, const char* name) {
   void* symbol = dlsym(library, name);
   if (symbol == nullptr) {
-    std::fprintf(stderr, "add_pairs: %s\n", dlerror());
+    std::fprintf(stderr, "bench_adds: %s\n", dlerror());
     std::exit(1);
   }
   return reinterpret_cast<F*>(symbol);
@@ -34,7 +34,7 @@ F* Look(void* library, const char* name) {
 void* Open(const std::string& path) {
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (library == nullptr) {
-    std::fprintf(stderr, "add_pairs: %s\n", dlerror());
+    std::fprintf(stderr, "bench_adds: %s\n", dlerror());
     std::exit(1);
   }
   return library;
@@ -42,7 +42,7 @@ void* Open(const std::string& path) {
 
 void Check(int code, const char* what) {
   if (code == 0) return;
-  std::fprintf(stderr, "add_pairs: %s answers %d\n", what, code);
+  std::fprintf(stderr, "bench_adds: %s answers %d\n", what, code);
   std::exit(1);
 }
 
@@ -88,7 +88,7 @@ struct Bench {
 
 int main(int argc, char** argv) {
   if (argc != 2) {
-    std::fprintf(stderr, "usage: add_pairs DIRECTORY_OF_LIBRARIES | libopapi_host.so\n");
+    std::fprintf(stderr, "usage: bench_adds DIRECTORY_OF_LIBRARIES | libopapi_host.so\n");
     return 2;
   }
   const std::string path = argv[1];

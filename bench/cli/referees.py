@@ -1,0 +1,81 @@
+"""Programs outside torch: pairs of aclnnAdd, all-reduces, and the referees that are built where their tools are installed."""
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from typing import Optional
+
+from machine import HERE, Missing, program
+
+
+def _run(command: list[str], **more) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, **more)
+    if done.returncode != 0:
+        raise Missing(f"{command[0]} ended with code {done.returncode}: {done.stderr.strip()[-300:]}")
+    return done.stdout
+
+
+def small_adds(launcher: str) -> dict[str, tuple[float, float]]:
+    """Seconds of a pair, best and median: tensors made once, and made and destroyed for each pair."""
+    text = _run([launcher, "run", "-q", "--", program("bench_adds"), str(HERE.parent.parent / "lib64")])
+    found = re.findall(r"^(.*?)\s+best\s+(\d+) ns\s+median\s+(\d+) ns", text, re.M)
+    return {name: (int(best) * 1e-9, int(median) * 1e-9) for name, best, median in found}
+
+
+def _pairs(text: str) -> dict[int, tuple[float, float]]:
+    """Lines "BYTES best_us median_us"."""
+    rows = (line.split() for line in text.splitlines() if re.match(r"^\d+ [\d.]+ [\d.]+$", line))
+    return {int(size): (float(best) * 1e-6, float(median) * 1e-6) for size, best, median in rows}
+
+
+def all_reduce(launcher: str) -> dict[int, tuple[float, float]]:
+    return _pairs(_run([launcher, "run", "-q", "-n", "2", "--machine", f"bench{os.getpid()}", "--", program("bench_all_reduce"), "2"]))
+
+
+class Bound:
+    """shm_bound.c: two processes over one mapping, nothing in the way."""
+
+    name = "shm_bound"
+
+    def __init__(self, folder: str):
+        compiler = shutil.which("gcc") or shutil.which("cc")
+        if compiler is None:
+            raise Missing("shm_bound: no C compiler")
+        self.path = os.path.join(folder, "bound")
+        _run([compiler, "-O3", "-march=native", "-ffast-math", str(HERE / "baselines" / "shm_bound.c"), "-o", self.path])
+
+    def figures(self) -> dict[int, tuple[float, Optional[float]]]:
+        rows = re.findall(r"^(\d+) ([\d.]+)$", _run([self.path]), re.M)
+        return {int(size): (float(best), None) for size, best in rows}
+
+
+class Mpi:
+    """An MPI that is installed, two ranks."""
+
+    def __init__(self, kind: str, folder: str):
+        self.name = {"openmpi": "Open MPI", "mpich": "MPICH"}[kind]
+        compiler = shutil.which(f"mpicc.{kind}")
+        runner = shutil.which(f"mpirun.{kind}")
+        if compiler is None or runner is None:
+            raise Missing(f"{self.name}: no mpicc.{kind} and mpirun.{kind}")
+        self.path = os.path.join(folder, kind)
+        _run([compiler, "-O3", str(HERE / "mpi_allreduce.c"), "-o", self.path])
+        self.command = [runner, "-n", "2", self.path]
+
+    def figures(self) -> dict[int, tuple[float, Optional[float]]]:
+        root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        return dict(_pairs(_run(self.command, env={**os.environ, **root})))
+
+
+def null_library(python: str, folder: str) -> str:
+    """The libraries that answer at once, made for the torch_npu of `python`."""
+    for tool in ("bash", "gcc", "g++", "nm", "strings"):
+        if shutil.which(tool) is None:
+            raise Missing(f"null library: no {tool}")
+    code = "import importlib.util; print(importlib.util.find_spec('torch_npu').submodule_search_locations[0])"
+    wheel = _run([python, "-c", code], env={**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}).strip()
+    out = os.path.join(folder, "null")
+    _run(["bash", str(HERE / "baselines" / "null" / "make.sh"), wheel, out])
+    return out
