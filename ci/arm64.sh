@@ -6,7 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 result=${1:-$top/build/results/ctest-arm64.xml}
 sysroot=$cache/arm64
-packages="libtbb-dev libhwy-dev libgtest-dev libgmock-dev libfmt-dev libcli11-dev nlohmann-json3-dev"
+packages="libhwy-dev libgtest-dev libgmock-dev libfmt-dev libcli11-dev nlohmann-json3-dev"
 
 need_packages $build_packages $arm64_packages
 
@@ -20,7 +20,7 @@ fetch_sysroot() {
   # What the development packages link to has the version in its name; the C and C++ runtimes come with the compiler.
   local package shared
   shared=$(apt-cache "${apt[@]}" depends --recurse --no-suggests --no-conflicts --no-breaks --no-replaces --no-enhances \
-    $packages | grep -E '^lib(tbb|hwy|fmt|hwloc|gtest|gmock)' | sort -u)
+    $packages | grep -E '^lib(hwy|fmt|gtest|gmock)' | sort -u)
   (cd "$sysroot.new/apt/archives" && apt-get "${apt[@]}" -q download $(printf '%s\n' $packages $shared | sort -u)) || return 1
   for package in "$sysroot.new"/apt/archives/*.deb; do dpkg -x "$package" "$sysroot.new" || return 1; done
   rm -rf "$sysroot.new/apt" "$sysroot"

@@ -1,5 +1,5 @@
 # What `cmake --install` and the wheel hold: the install tree under share/anynpu, and the programs beside the others of the
-# environment. Libraries that no plain system has (TBB, Highway when it is shared) go beside our private ones, where our
+# environment. Libraries that no plain system has (Highway when it is shared) go beside our private ones, where our
 # RUNPATH finds them; the C and C++ runtimes stay the system's, since Python and torch use them too.
 if(SKBUILD)
   set(data ${SKBUILD_DATA_DIR})

@@ -1,74 +1,200 @@
 #include "runtime/workers/card_parallel.h"
 
-#include <tbb/blocked_range.h>
-#include <tbb/parallel_for.h>
-#include <tbb/task_arena.h>
+#include <pthread.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <mutex>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
 
+#include "base/os/futex.h"
+#include "runtime/workers/pool.h"
 #include "runtime/workers/process.h"
 
 namespace npu::rt {
 namespace {
+
+using Clock = std::chrono::steady_clock;
+
 // With fewer blocks, one block is too large a part of the whole to be spent on measuring.
 constexpr int64_t kBlocksToMeasure = 16;
-}  // namespace
+// A helper looks for the next range so long before it sleeps: kernels follow each other closely.
+constexpr auto kAwake = std::chrono::microseconds(40);
+constexpr int kPausesPerLook = 8;
+// So often the caller looks for its last helper before it sleeps.
+constexpr int kWaitPauses = 500;
 
-// One arena for each width ever asked for, so that a resize never disturbs a running kernel.
-struct CardParallel::Arenas {
-  std::mutex mutex;
-  std::vector<std::unique_ptr<tbb::task_arena>> by_width;
-  std::atomic<tbb::task_arena*> current{nullptr};
+// A range on offer. Owned by one caller at a time; helpers are inside only while it is open, or see that it is not.
+struct alignas(64) Offer {
+  std::atomic<bool> taken{false};
+  std::atomic<bool> open{false};
+  void (*block)(void* body, int64_t begin, int64_t end) = nullptr;
+  void* body = nullptr;
+  int64_t n = 0, grain = 0, blocks = 0;
+  alignas(64) std::atomic<int64_t> next{0};
+  alignas(64) std::atomic<uint32_t> inside{0};  // helpers; a futex word
+  std::atomic<bool> awaited{false};
 
-  void Choose(int width) {
-    const std::lock_guard lock(mutex);
-    if (by_width.size() <= static_cast<size_t>(width)) by_width.resize(width + 1);
-    auto& arena = by_width[width];
-    if (!arena) arena = std::make_unique<tbb::task_arena>(width, /*reserved_for_masters=*/1);
-    current.store(arena.get(), std::memory_order_release);
+  // Runs one block; false when none is left.
+  bool RunOne() {
+    const int64_t k = next.fetch_add(1, std::memory_order_relaxed);
+    if (k >= blocks) return false;
+    block(body, k * grain, std::min(n, (k + 1) * grain));
+    return true;
+  }
+  // The helper counts itself in, then looks whether the offer is open; the owner closes it, then looks who is inside. Both
+  // in one total order, so one of them sees the other.
+  void Help() {
+    inside.fetch_add(1, std::memory_order_seq_cst);
+    if (open.load(std::memory_order_seq_cst)) {
+      while (RunOne()) {
+      }
+    }
+    if (inside.fetch_sub(1, std::memory_order_seq_cst) == 1 && awaited.load(std::memory_order_seq_cst)) os::FutexWake(inside);
+  }
+  void CloseAndWait() {
+    open.store(false, std::memory_order_seq_cst);
+    for (int i = 0; i < kWaitPauses && inside.load(std::memory_order_acquire) != 0; ++i) Pause();
+    if (inside.load(std::memory_order_seq_cst) == 0) return;
+    awaited.store(true, std::memory_order_seq_cst);
+    for (uint32_t seen; (seen = inside.load(std::memory_order_seq_cst)) != 0;) os::FutexWait(inside, seen, Deadline::Never());
+    awaited.store(false, std::memory_order_seq_cst);
   }
 };
 
-CardParallel::CardParallel(int workers) : workers_(std::max(1, workers)), arenas_(std::make_unique<Arenas>()) {
-  arenas_->Choose(Workers());
-}
+}  // namespace
+
+class CardParallel::Team {
+ public:
+  explicit Team(int helpers) : wanted_(helpers) {}
+  ~Team() {
+    stop_.store(true, std::memory_order_seq_cst);
+    news_.fetch_add(1, std::memory_order_seq_cst);
+    os::FutexWake(news_);
+    for (std::thread& t : threads_) t.join();
+  }
+
+  // Helpers above the number are not counted on any more; they find out when they look for work.
+  void Resize(int helpers) { wanted_.store(helpers, std::memory_order_relaxed); }
+
+  Offer* Take() {
+    for (Offer& offer : offers_) {
+      if (!offer.taken.load(std::memory_order_relaxed) && !offer.taken.exchange(true, std::memory_order_acquire)) return &offer;
+    }
+    return nullptr;
+  }
+  void GiveBack(Offer* offer) { offer->taken.store(false, std::memory_order_release); }
+
+  void Announce() { news_.fetch_add(1, std::memory_order_seq_cst); }
+
+  void WakeUpTo(int64_t helpers) {
+    const auto count = static_cast<int>(std::min<int64_t>(helpers, wanted_.load(std::memory_order_relaxed)));
+    if (started_.load(std::memory_order_relaxed) < count) Start(count);
+    // A helper counts itself asleep, then looks at the news; here news were made before asleep_ is read.
+    // Surplus helpers may be woken in place of others, so with them around all are.
+    if (asleep_.load(std::memory_order_seq_cst) == 0) return;
+    os::FutexWake(news_, started_.load(std::memory_order_relaxed) > wanted_.load(std::memory_order_relaxed) ? INT32_MAX : count);
+  }
+
+ private:
+  void Start(int count) {
+    const std::lock_guard lock(mutex_);
+    const BlockSignals blocked;
+    try {
+      while (static_cast<int>(threads_.size()) < count) {
+        threads_.emplace_back([this, index = static_cast<int>(threads_.size())] { Work(index); });
+      }
+    } catch (const std::system_error&) {
+      // The system refuses threads: those that exist, or the caller alone, do the work.
+    }
+    started_.store(static_cast<int>(threads_.size()), std::memory_order_relaxed);
+  }
+
+  void Work(int index) {
+    pthread_setname_np(pthread_self(), ("npu-h" + std::to_string(index)).c_str());
+    while (!stop_.load(std::memory_order_seq_cst)) {
+      const uint32_t seen = news_.load(std::memory_order_seq_cst);
+      if (index < wanted_.load(std::memory_order_relaxed)) {
+        for (Offer& offer : offers_) {
+          if (offer.open.load(std::memory_order_relaxed)) offer.Help();
+        }
+      }
+      if (!SomethingNew(seen)) {
+        asleep_.fetch_add(1, std::memory_order_seq_cst);
+        os::FutexWait(news_, seen, Deadline::Never());
+        asleep_.fetch_sub(1, std::memory_order_seq_cst);
+      }
+    }
+  }
+  bool SomethingNew(uint32_t seen) const {
+    const auto until = Clock::now() + kAwake;
+    do {
+      for (int i = 0; i < kPausesPerLook; ++i) {
+        if (news_.load(std::memory_order_acquire) != seen) return true;
+        Pause();
+      }
+    } while (Clock::now() < until);
+    return false;
+  }
+
+  std::array<Offer, 8> offers_;
+  alignas(64) std::atomic<uint32_t> news_{0};  // the futex word of sleeping helpers
+  std::atomic<int> asleep_{0};
+  std::atomic<int> wanted_;
+  std::atomic<int> started_{0};
+  std::atomic<bool> stop_{false};
+  std::mutex mutex_;  // guards threads_
+  std::vector<std::thread> threads_;
+};
+
+CardParallel::CardParallel(int workers)
+    : workers_(std::max(1, workers)), team_(std::make_unique<Team>(std::max(1, workers) - 1)) {}
 
 CardParallel::~CardParallel() = default;
 
 void CardParallel::Resize(int workers) {
   workers = std::max(1, workers);
-  if (workers == Workers()) return;
-  arenas_->Choose(workers);
   workers_.store(workers, std::memory_order_relaxed);
+  team_->Resize(workers - 1);
 }
 
-void CardParallel::Run(int64_t n, int64_t grain, Block block, void* body) { Share(n, grain, block, body, /*measure=*/false); }
+void CardParallel::Run(int64_t n, int64_t grain, Block block, void* body) { Share(n, grain, block, body, /*measured=*/false); }
 
-void CardParallel::Share(int64_t n, int64_t grain, Block block, void* body, bool measure) {
+void CardParallel::Share(int64_t n, int64_t grain, Block block, void* body, bool measured) {
   const int64_t blocks = (n + grain - 1) / grain;
-  int64_t next = 0;
-  const auto run = [&](int64_t k) { block(body, k * grain, std::min(n, (k + 1) * grain)); };
-  bool split = Workers() > 1 && !Exiting();
-  if (split && (measure || blocks >= kBlocksToMeasure)) {
-    const auto start = std::chrono::steady_clock::now();
-    run(next++);
-    const auto one = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count();
-    split = one * (blocks - 1) >= kWorthSplittingNs;
-  }
-  if (!split) {
-    while (next < blocks) run(next++);
+  // Runs a block and says whether as many as are left are worth a wake-up.
+  const auto worth = [blocks](int64_t done, const auto& run) {
+    const auto start = Clock::now();
+    run();
+    const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
+    return ns * (blocks - done) >= kWorthSplittingNs;
+  };
+  int64_t first = 0;
+  bool shared = Workers() > 1 && !Exiting();
+  if (shared && measured) shared = worth(++first, [&] { block(body, 0, std::min(n, grain)); });
+  Offer* offer = shared ? team_->Take() : nullptr;
+  if (offer == nullptr) {
+    for (int64_t k = first; k < blocks; ++k) block(body, k * grain, std::min(n, (k + 1) * grain));
     return;
   }
-  arenas_->current.load(std::memory_order_acquire)->execute([&] {
-    // Isolated: while this thread waits for its last block it must not pick up a block of another stream's kernel, which
-    // may use the same thread-local scratch.
-    tbb::this_task_arena::isolate([&] {
-      tbb::parallel_for(tbb::blocked_range<int64_t>(next, blocks, 1), [&](const tbb::blocked_range<int64_t>& range) {
-        for (int64_t k = range.begin(); k != range.end(); ++k) run(k);
-      });
-    });
-  });
+  offer->block = block;
+  offer->body = body;
+  offer->n = n;
+  offer->grain = grain;
+  offer->blocks = blocks;
+  offer->next.store(first, std::memory_order_relaxed);
+  offer->open.store(true, std::memory_order_seq_cst);
+  team_->Announce();
+  const bool wake = measured || blocks < kBlocksToMeasure || worth(1, [&] { offer->RunOne(); });
+  if (wake) team_->WakeUpTo(blocks - 1 - first);
+  while (offer->RunOne()) {
+  }
+  offer->CloseAndWait();
+  team_->GiveBack(offer);
 }
 
 }  // namespace npu::rt

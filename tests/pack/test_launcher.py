@@ -111,7 +111,7 @@ def test_library_path_holds_only_vendor_names():
     names = {f.name for f in (tree / "lib64").iterdir()}
     assert "libascendcl.so" in names
     private = {f.name for f in (tree / "anynpu" / "lib").iterdir()}
-    strangers = {n for n in names if not n.endswith(".so") or n.startswith(("libnpu", "libtbb", "libhwy"))} | (names & private)
+    strangers = {n for n in names if not n.endswith(".so") or n.startswith(("libnpu", "libhwy"))} | (names & private)
     assert not strangers
 
 

@@ -7,8 +7,8 @@
 #include <random>
 #include <vector>
 
-#include "bench/micro/gemm/tbb_parallel.h"
 #include "kernels/attention/attention.h"
+#include "runtime/workers/card_parallel.h"
 
 namespace {
 
@@ -42,7 +42,7 @@ int main(int argc, char** argv) {
   const int threads = std::atoi(argv[1]);
   const int64_t b = std::atoll(argv[2]), h = std::atoll(argv[3]), s = std::atoll(argv[4]), d = std::atoll(argv[5]);
   cpu_time = threads == 1;
-  npu::bench::TbbParallel parallel(threads);
+  npu::rt::CardParallel parallel(threads);
   std::mt19937 random(3);
   std::normal_distribution<float> normal;
   std::vector<std::vector<float>> memory;

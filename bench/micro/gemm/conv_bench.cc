@@ -7,8 +7,8 @@
 #include <functional>
 #include <vector>
 
-#include "bench/micro/gemm/tbb_parallel.h"
 #include "kernels/conv/conv.h"
+#include "runtime/workers/card_parallel.h"
 
 namespace {
 
@@ -43,7 +43,7 @@ int main(int argc, char** argv) {
   for (int i = 0; i < 9; ++i) v[i] = std::atoll(argv[i + 1]);
   cpu_time = v[0] == 1;
   const npu::DType type = argv[10][0] == 'b' ? npu::DType::bf16 : npu::DType::f32;
-  npu::bench::TbbParallel parallel(static_cast<int>(v[0]));
+  npu::rt::CardParallel parallel(static_cast<int>(v[0]));
   npu::conv::Geometry g{v[1], v[2], v[3], v[4]};
   g.in = {1, v[5], v[5]};
   g.kernel = {1, v[6], v[6]};

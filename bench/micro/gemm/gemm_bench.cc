@@ -16,9 +16,9 @@
 #include <thread>
 #include <vector>
 
-#include "bench/micro/gemm/tbb_parallel.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/micro.h"
+#include "runtime/workers/card_parallel.h"
 
 namespace {
 
@@ -119,7 +119,7 @@ int main(int argc, char** argv) {
   const std::string what = argv[1];
   const int threads = argc > 3 ? std::atoi(argv[3]) : static_cast<int>(std::thread::hardware_concurrency());
   cpu_time = threads == 1;
-  npu::bench::TbbParallel parallel(threads);
+  npu::rt::CardParallel parallel(threads);
   if (const char* target = std::getenv("GEMM_BENCH_TARGET")) npu::gemm::UseTarget(std::strtoll(target, nullptr, 0));
   std::mt19937 random(7);
   std::uniform_real_distribution<float> uniform(-1, 1);
