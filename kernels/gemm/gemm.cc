@@ -4,6 +4,7 @@
 #include <atomic>
 #include <utility>
 
+#include "kernels/gemm/pairs.h"
 #include "kernels/gemm/plain.h"
 #include "kernels/gemm/skinny.h"
 
@@ -64,6 +65,10 @@ Status PackedProduct(Parallel& parallel, const Problem& p, int64_t index) {
   }
   const SkinnyB skinny{b.data, ElementOf(b.dtype), b.col, b.row};
   if (IsSkinny(p.m, p.n, p.k, skinny)) return Skinny(parallel, p.m, p.n, p.k, rows, skinny, sink);
+  if (a.dtype == DType::bf16 && b.dtype == DType::bf16 && IsForPairs(p.m, p.n, p.k)) {
+    return Pairs(parallel, p.m, p.n, p.k, {static_cast<const uint16_t*>(a.data), a.row, a.col},
+                 {static_cast<const uint16_t*>(b.data), b.col, b.row}, sink);
+  }
   const MatrixSource cols(b.data, ElementOf(b.dtype), b.col, b.row);
   return Blocked(parallel, p.m, p.n, p.k, rows, cols, sink);
 }

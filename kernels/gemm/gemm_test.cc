@@ -13,6 +13,7 @@
 
 #include "kernels/gemm/half.h"
 #include "kernels/gemm/micro.h"
+#include "kernels/gemm/pairs.h"
 
 namespace npu::gemm {
 namespace {
@@ -305,6 +306,121 @@ TEST_P(EveryTarget, NanAndInfinityGoWhereTheyBelong) {
         } else {
           EXPECT_TRUE(std::isfinite(v)) << i << " " << j;
         }
+      }
+    }
+  }
+}
+
+// Every instruction set for pairs of bf16 this machine has.
+std::vector<PairUnit> Units() {
+  std::vector<PairUnit> out;
+  for (PairUnit unit : {PairUnit::kDot, PairUnit::kTiles}) {
+    if (unit <= PairUnitOfHost()) out.push_back(unit);
+  }
+  return out;
+}
+
+class EveryPairUnit : public testing::TestWithParam<PairUnit> {
+ protected:
+  void SetUp() override { LimitPairUnit(GetParam()); }
+  void TearDown() override { LimitPairUnit(PairUnit::kTiles); }
+};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(EveryPairUnit);
+INSTANTIATE_TEST_SUITE_P(Gemm, EveryPairUnit, testing::ValuesIn(Units()), [](const auto& param) {
+  return param.param == PairUnit::kDot ? "Dots" : "Tiles";
+});
+
+TEST_P(EveryPairUnit, RandomShapesAndLayouts) {
+  std::mt19937 random(Seed() + 6);
+  ThreadParallel parallel(3);
+  auto below = [&](int64_t n) { return static_cast<int64_t>(random() % static_cast<uint64_t>(n)); };
+  for (int round = 0; round < 120; ++round) {
+    Case c{};
+    c.batch = round % 5 == 0 ? 1 + below(4) : 1;
+    const int64_t large = round % 10 == 0 ? 300 : 90;
+    c.m = 8 + below(large), c.n = 8 + below(large);
+    c.k = below(round % 6 == 0 ? 900 : large);
+    c.la = static_cast<int>(below(5)), c.lb = static_cast<int>(below(5)), c.lc = static_cast<int>(below(5));
+    const DType types[] = {DType::f32, DType::f16, DType::bf16};
+    c.ta = c.tb = DType::bf16, c.tc = round % 4 == 0 ? types[below(3)] : types[round % 2 * 2];
+    c.alpha = round % 7 == 0 ? 0.75 : 1;
+    c.beta = round % 5 == 1 ? 1 : round % 5 == 2 ? -0.5 : 0;
+    Check(c, parallel, random);
+    if (HasFatalFailure()) return;
+  }
+}
+
+// More terms than one pass takes, and enough work to be shared.
+TEST_P(EveryPairUnit, LongSumsAndLargeResults) {
+  std::mt19937 random(Seed() + 7);
+  ThreadParallel parallel(2);
+  const DType half = DType::bf16;
+  for (DType t : {DType::f32, DType::bf16}) {
+    Check({1, 70, 50, 4100 + static_cast<int64_t>(random() % 5000), Held::kRows, Held::kRows, Held::kRows, half, half, t, 1, 1},
+          parallel, random);
+    Check({1, 330, 290, 530, Held::kColumns, Held::kColumns, Held::kPaddedRows, half, half, t, 1, 0}, parallel, random);
+  }
+}
+
+TEST_P(EveryPairUnit, SameBitsForAnyNumberOfWorkers) {
+  std::mt19937 random(Seed() + 8);
+  Held a(DType::bf16, 1, 257, 5000, Held::kRows, random), b(DType::bf16, 1, 5000, 190, Held::kRows, random),
+      c(DType::f32, 1, 257, 190, Held::kRows, random);
+  Problem p{.m = 257, .n = 190, .k = 5000};
+  p.a = a.operand, p.b = b.operand, p.c = c.operand;
+  SerialParallel serial;
+  ASSERT_TRUE(Gemm(serial, p).ok());
+  const auto first = c.bytes;
+  for (int workers : {2, 3, 7}) {
+    ThreadParallel parallel(workers);
+    ASSERT_TRUE(Gemm(parallel, p).ok());
+    EXPECT_EQ(std::memcmp(first.data(), c.bytes.data(), first.size()), 0) << workers;
+  }
+}
+
+// A bias is a row that serves every row of the result.
+TEST_P(EveryPairUnit, AddsABiasOfAnyTypeAndRoundsOnce) {
+  std::mt19937 random(Seed() + 9);
+  SerialParallel serial;
+  const int64_t m = 45, n = 51, k = 64;
+  for (DType type : {DType::f32, DType::bf16, DType::f16}) {
+    Held a(DType::bf16, 1, m, k, Held::kRows, random), b(DType::bf16, 1, k, n, Held::kColumns, random),
+        c(DType::bf16, 1, m, n, Held::kRows, random), bias(type, 1, 1, n, Held::kRows, random);
+    Problem p{.m = m, .n = n, .k = k};
+    p.a = a.operand, p.b = b.operand, p.c = c.operand, p.self = bias.operand;
+    p.self.row = 0;
+    p.beta = 1;
+    ASSERT_TRUE(Gemm(serial, p).ok());
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        double want = Read(bias.operand, 0, j), magnitude = std::abs(want);
+        for (int64_t q = 0; q < k; ++q) {
+          const double term = Read(a.operand, i, q) * Read(b.operand, q, j);
+          want += term;
+          magnitude += std::abs(term);
+        }
+        ASSERT_NEAR(Read(c.operand, i, j), want, std::abs(want) * 0x1p-8 * 1.01 + magnitude * 0x1p-23 * (k + 3.0));
+      }
+    }
+  }
+}
+
+TEST_P(EveryPairUnit, NanAndInfinityGoWhereTheyBelong) {
+  std::mt19937 random(Seed() + 10);
+  SerialParallel serial;
+  const int64_t m = 40, n = 37, k = 29;
+  for (DType type : {DType::bf16, DType::f32}) {
+    Held a(DType::bf16, 1, m, k, Held::kRows, random), b(DType::bf16, 1, k, n, Held::kRows, random),
+        c(type, 1, m, n, Held::kRows, random);
+    static_cast<Bf16*>(a.operand.data)[1 * k + 5] = {0x7FC0};   // NaN in row 1
+    static_cast<Bf16*>(b.operand.data)[7 * n + 36] = {0x7F80};  // infinity in column 36
+    Problem p{.m = m, .n = n, .k = k};
+    p.a = a.operand, p.b = b.operand, p.c = c.operand;
+    ASSERT_TRUE(Gemm(serial, p).ok());
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        const double v = Read(c.operand, i, j);
+        EXPECT_TRUE(i == 1 ? std::isnan(v) : j == 36 ? std::isinf(v) : std::isfinite(v)) << i << " " << j << " " << v;
       }
     }
   }
