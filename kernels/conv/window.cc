@@ -43,6 +43,28 @@ void CopyRow(float* dst, int64_t low, int64_t size, int64_t width, int64_t step,
   }
 }
 
+// A plane of f32 rows with unit stride into its place in the padded copy: `top` rows and `left` columns of it come before
+// the first of the input.
+struct PaddedPlane {
+  int64_t top, left, rows, width;  // of the copy
+  int64_t in_rows, in_width, in_row;
+
+  void Copy(const float* src, float* dst) const {
+    const int64_t skip = std::max<int64_t>(0, -left), from = std::clamp<int64_t>(left, 0, width);
+    const int64_t count = std::clamp<int64_t>(in_width - skip, 0, width - from);
+    for (int64_t r = 0; r < rows; ++r, dst += width) {
+      const int64_t h = r - top;
+      if (h < 0 || h >= in_rows) {
+        std::memset(dst, 0, static_cast<size_t>(width) * sizeof(float));
+        continue;
+      }
+      for (int64_t i = 0; i < from; ++i) dst[i] = 0;
+      std::memcpy(dst + from, src + h * in_row + skip, static_cast<size_t>(count) * sizeof(float));
+      for (int64_t i = from + count; i < width; ++i) dst[i] = 0;
+    }
+  }
+};
+
 }  // namespace
 
 gemm::Element ElementOf(DType t) {
@@ -100,12 +122,18 @@ void Window::Load(Parallel& parallel, const Volume& x, int64_t first, int64_t co
   const auto load_row = gemm::Kernels().load_row[static_cast<size_t>(ElementOf(x.dtype))];
   const int64_t rows = size_[0] * size_[1];
   std::memset(copy + count * image_stride_, 0, kSlack * sizeof(float));
+  const bool plain = x.dtype == DType::f32 && x.stride[4] == 1 && walk_.step[2] == 1 && size_[0] == 1 && low_[0] == 0;
+  const PaddedPlane plane{-low_[1], -low_[2], size_[1], row_, walk_.in[1], walk_.in[2], x.stride[3]};
   parallel.For(count * walk_.channels, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, channel_stride_)),
                [&](int64_t begin, int64_t end) {
                  for (int64_t nc = begin; nc < end; ++nc) {
                    const char* channel =
                        data + (nc / walk_.channels * x.stride[0] + nc % walk_.channels * x.stride[1]) * item;
                    float* dst = copy + nc * channel_stride_;
+                   if (plain) {
+                     plane.Copy(reinterpret_cast<const float*>(channel), dst);
+                     continue;
+                   }
                    for (int64_t r = 0; r < rows; ++r, dst += row_) {
                      const int64_t d = low_[0] + r / size_[1], h = low_[1] + r % size_[1];
                      if (d < 0 || d >= walk_.in[0] || h < 0 || h >= walk_.in[1]) {

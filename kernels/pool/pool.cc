@@ -1,7 +1,9 @@
 #include "kernels/pool/pool.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 namespace npu::pool {
 namespace {
@@ -73,43 +75,88 @@ void AddTo(float* x, int64_t width, const Span& h, const Span& v, float value) {
 
 }  // namespace
 
+namespace {
+
+// Output positions [begin, end) whose window holds the input at offset `at` from the window's first element.
+Span Inside(int64_t at, int64_t stride, int64_t in, int64_t out) {
+  const int64_t begin = at >= 0 ? 0 : (-at + stride - 1) / stride;
+  const int64_t end = at >= in ? 0 : (in - 1 - at) / stride + 1;
+  return {std::min(begin, out), std::min(end, out)};
+}
+
+// A row of windows at once, tap after tap: the later of equal values loses, NaN wins, and a window of nothing but minus
+// infinity has its first tap.
+struct MaxRow {
+  std::vector<float> best;
+  std::vector<int32_t> tap;
+
+  void Start(int64_t width) {
+    best.assign(static_cast<size_t>(width), -std::numeric_limits<float>::infinity());
+    tap.assign(static_cast<size_t>(width), -1);
+  }
+  void Take(const float* in, int64_t stride, const Span& to, int32_t which) {
+    float* b = best.data();
+    int32_t* t = tap.data();
+    for (int64_t o = to.begin; o < to.end; ++o) {
+      const float v = in[o * stride];
+      const bool better = (v > b[o]) | (v != v) | (t[o] < 0);
+      b[o] = better ? v : b[o];
+      t[o] = better ? which : t[o];
+    }
+  }
+};
+
+// Where a tap reads, from the first element of its window.
+struct Reach {
+  int64_t h, w;
+};
+std::vector<Reach> ReachOfTaps(const Window& w) {
+  std::vector<Reach> out;
+  for (int64_t kh = 0; kh < w.kernel[0]; ++kh) {
+    for (int64_t kw = 0; kw < w.kernel[1]; ++kw) out.push_back({kh * w.dilation[0], kw * w.dilation[1]});
+  }
+  return out;
+}
+
+}  // namespace
+
 Status MaxPool(Parallel& parallel, const Image& x, const Window& w, const Image& y, const Origins& origins) {
+  const std::vector<Reach> reach = ReachOfTaps(w);
   return ForPlanes(parallel, x, y, [&](int64_t plane, const float* in, float* out) {
+    MaxRow row;
     for (int64_t oh = 0; oh < y.h; ++oh) {
+      const int64_t h0 = oh * w.stride[0] - w.pad[0];
+      row.Start(y.w);
+      for (size_t t = 0; t < reach.size(); ++t) {
+        const int64_t ih = h0 + reach[t].h, at = reach[t].w - w.pad[1];
+        if (ih < 0 || ih >= x.h) continue;
+        row.Take(in + ih * x.w + at, w.stride[1], Inside(at, w.stride[1], x.w, y.w), static_cast<int32_t>(t));
+      }
+      std::copy_n(row.best.data(), y.w, out + oh * y.w);
+      if (origins.data == nullptr) continue;
       for (int64_t ow = 0; ow < y.w; ++ow) {
-        const int64_t h0 = oh * w.stride[0] - w.pad[0], w0 = ow * w.stride[1] - w.pad[1];
-        float best = -std::numeric_limits<float>::infinity();
-        int64_t best_tap = -1, best_index = 0;
-        for (int64_t kh = 0; kh < w.kernel[0]; ++kh) {
-          const int64_t ih = h0 + kh * w.dilation[0];
-          if (ih < 0 || ih >= x.h) continue;
-          for (int64_t kw = 0; kw < w.kernel[1]; ++kw) {
-            const int64_t iw = w0 + kw * w.dilation[1];
-            if (iw < 0 || iw >= x.w) continue;
-            const float v = in[ih * x.w + iw];
-            if (best_tap < 0 || v > best || v != v) {
-              best = v;
-              best_tap = kh * w.kernel[1] + kw;
-              best_index = ih * x.w + iw;
-            }
-          }
-        }
-        out[oh * y.w + ow] = best;
-        Put(origins, plane, oh * y.w + ow, std::max<int64_t>(best_tap, 0), best_index);
+        const auto tap = row.tap[static_cast<size_t>(ow)];
+        const Reach r = tap < 0 ? Reach{-h0, w.pad[1] - ow * w.stride[1]} : reach[static_cast<size_t>(tap)];
+        Put(origins, plane, oh * y.w + ow, std::max(tap, 0),
+            (h0 + r.h) * x.w + ow * w.stride[1] - w.pad[1] + r.w);
       }
     }
   });
 }
 
 Status MaxPoolBackward(Parallel& parallel, const Image& dy, const Window& w, const Origins& origins, const Image& dx) {
+  const bool taps = origins.dtype == DType::u16;
+  const std::vector<Reach> reach = taps ? ReachOfTaps(w) : std::vector<Reach>();
   return ForPlanes(parallel, dy, dx, [&](int64_t plane, const float* in, float* out) {
     std::fill_n(out, dx.PlaneSize(), 0.0f);
     for (int64_t oh = 0; oh < dy.h; ++oh) {
       for (int64_t ow = 0; ow < dy.w; ++ow) {
         int64_t index = Get(origins, plane, oh * dy.w + ow);
-        if (origins.dtype == DType::u16) {
-          const int64_t ih = oh * w.stride[0] - w.pad[0] + index / w.kernel[1] * w.dilation[0];
-          const int64_t iw = ow * w.stride[1] - w.pad[1] + index % w.kernel[1] * w.dilation[1];
+        if (taps) {
+          if (index >= static_cast<int64_t>(reach.size())) continue;  // a mask that is not ours
+          const Reach r = reach[static_cast<size_t>(index)];
+          const int64_t ih = oh * w.stride[0] - w.pad[0] + r.h;
+          const int64_t iw = ow * w.stride[1] - w.pad[1] + r.w;
           index = ih >= 0 && ih < dx.h && iw >= 0 && iw < dx.w ? ih * dx.w + iw : -1;
         }
         if (index >= 0 && index < dx.PlaneSize()) out[index] += in[oh * dy.w + ow];
