@@ -51,7 +51,11 @@ class Headers(unittest.TestCase):
         headers = [h.relative_to(INCLUDE).as_posix() for h in sorted(INCLUDE.rglob("*.h"))]
         self.assertGreater(len(headers), 100)
         self.assertGreater(sum(h.startswith("aclnnop/") for h in headers), 100)
-        cases = [(language, compiler, h) for language, compiler in zip(LANGUAGES, COMPILERS[0]) for h in headers]
+        # Whether a header includes what it needs does not hang on the language: those of the operators, made from one pattern, take
+        # turns. All of them together are compiled in both languages below.
+        languages = list(zip(LANGUAGES, COMPILERS[0]))
+        cases = [(language, compiler, h) for turn, (language, compiler) in enumerate(languages) for number, h in enumerate(headers)
+                 if not h.startswith("aclnnop/") or number % 2 == turn]
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as threads:
             runs = threads.map(lambda c: compile_text(c[1], c[0], f'#include "{c[2]}"\n', "-fsyntax-only"), cases)
             for (language, _, header), run in zip(cases, runs):
