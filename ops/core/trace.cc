@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <mutex>
 #include <string_view>
@@ -62,13 +63,8 @@ double Microseconds(Trace::Clock::duration d) { return std::chrono::duration<dou
 
 std::string List(std::span<const int64_t> values) { return fmt::format("[{}]", fmt::join(values, ", ")); }
 
-// JSON has no infinities and no NaN; Python and most readers take these words.
-std::string Number(double v) {
-  return v != v                        ? "NaN"
-         : v > 1.7976931348623157e308  ? "Infinity"
-         : v < -1.7976931348623157e308 ? "-Infinity"
-                                       : fmt::format("{}", v);
-}
+// JSON has no infinities and no NaN: they are words.
+std::string Number(double v) { return std::isfinite(v) ? fmt::format("{}", v) : fmt::format("\"{}\"", v); }
 
 std::string TensorFields(const Tensor& t) {
   if (t.dtype == DType::none) return "\"null\": true";

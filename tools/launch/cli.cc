@@ -17,7 +17,9 @@
 #include "tools/launch/devices.h"
 #include "tools/launch/environment.h"
 #include "tools/launch/install.h"
+#include "tools/launch/traced.h"
 #include "tools/launch/tree.h"
+#include "tools/trace/replay.h"
 
 namespace npu::launch {
 namespace fs = std::filesystem;
@@ -163,6 +165,33 @@ int Bench(const std::string& python, const std::vector<std::string>& words) {
   return command.ok() ? Execute(*command) : Fail(command.status());
 }
 
+// The command runs as a child, so that its trace can be told when it has ended; the exit status is the command's.
+int TraceCommand(const MachineOptions& options, const TraceOptions& trace, const std::vector<std::string>& command) {
+  if (command.empty()) {
+    fmt::print(stderr, "anynpu trace: no command. Example: anynpu trace -- python train.py\n");
+    return kUsage;
+  }
+  Result<Traced> traced = Traced::Begin(trace);
+  if (!traced.ok()) return Fail(traced.status());
+  const int code = traced->Child([&] { return Run(options, /*quiet=*/false, /*dev_nodes=*/false, command); });
+  const Status status = traced->Tell();
+  return status.ok() ? code : Fail(status, 1);
+}
+
+int ReplayFile(const MachineOptions& options, const std::string& file, const trace::ReplayOptions& replay) {
+  Result<Variables> variables = Prepare(options);
+  if (!variables.ok()) return Fail(variables.status());
+  Export(*variables);
+  Result<fs::path> tree = FindTree();
+  if (!tree.ok()) return Fail(tree.status());
+  Result<std::vector<trace::Record>> records = trace::Read(file);
+  if (!records.ok()) return Fail(records.status());
+  Result<std::string> table = trace::Replay(*tree, *records, replay);
+  if (!table.ok()) return Fail(table.status());
+  std::fputs(table->c_str(), stdout);
+  return 0;
+}
+
 // Words behind the first `--` belong to the command, whatever they look like.
 std::vector<std::string> SplitCommand(int& argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
@@ -212,6 +241,20 @@ int Main(int argc, char** argv) {
   bench->prefix_command();
   bench->footer("Behind the options: steps, adds, allreduce (all three without a word) or ops, and their options;\n"
                 "`anynpu bench ops --help` lists those.");
+  CLI::App* trace = app.add_subcommand("trace", "Run a command and list the aclnn operators it called: arguments, time, kernel");
+  options.AddTo(*trace);
+  TraceOptions tracing;
+  trace->add_option("-o,--output", tracing.folder, "keep the calls there, for anynpu replay")->type_name("DIR");
+  trace->add_option("--chrome", tracing.chrome, "also write a Chrome trace (chrome://tracing, Perfetto)")->type_name("FILE");
+  trace->add_option("--top", tracing.rows, "rows of the list (30)")->type_name("N");
+  trace->prefix_command();
+  CLI::App* replay = app.add_subcommand("replay", "Make the calls of a trace again, with new values");
+  options.AddTo(*replay);
+  std::string file;
+  trace::ReplayOptions replaying;
+  replay->add_option("trace", file, "a file or folder of anynpu trace -o")->required()->type_name("TRACE");
+  replay->add_option("--only", replaying.only, "only this operator")->type_name("NAME");
+  replay->add_option("--times", replaying.times, "runs of each call (20)")->type_name("N")->check(CLI::Range(1, 1'000'000));
   CLI::App* version = app.add_subcommand("version", "Print versions");
   CLI11_PARSE(app, argc, argv);
 
@@ -224,6 +267,8 @@ int Main(int argc, char** argv) {
   if (*down) return Down(down_name);
   if (*install) return Links(prefix, remove);
   if (*smi) return Smi(smi->remaining());
+  if (*trace) return TraceCommand(options, tracing, command.empty() ? trace->remaining() : command);
+  if (*replay) return ReplayFile(options, file, replaying);
   if (*bench) return Bench(python, bench->remaining());
   if (*version) {
     fmt::print("anynpu {}, reports CANN {} and driver {} unless asked otherwise\n", NPU_VERSION, device::kDefaultCann,
