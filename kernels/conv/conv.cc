@@ -345,8 +345,9 @@ Status BackwardWeight(Parallel& parallel, const Geometry& g, const Volume& dy, c
     NPU_TRY(ForGroups(parallel, g.groups, group));
   }
   const auto store = gemm::Kernels().store_row[static_cast<size_t>(ElementOf(dw.dtype))];
-  const bool dense = dw.stride[4] == 1 && dw.stride[3] == g.kernel[2] && dw.stride[2] == g.kernel[1] * g.kernel[2] &&
-                     dw.stride[1] == taps;
+  // Taps one behind the other; a stride along one position says nothing.
+  const bool dense = (g.kernel[2] == 1 || dw.stride[4] == 1) && (g.kernel[1] == 1 || dw.stride[3] == g.kernel[2]) &&
+                     (g.kernel[0] == 1 || dw.stride[2] == g.kernel[1] * g.kernel[2]) && (in == 1 || dw.stride[1] == taps);
   parallel.For(g.out_channels, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, in * taps)),
                [&](int64_t begin, int64_t end) {
                  for (int64_t o = begin; o < end; ++o) {

@@ -8,7 +8,6 @@ namespace {
 
 constexpr int64_t kChunkFloats = 2 << 20;  // of a padded copy at a time
 constexpr int64_t kSlack = 64;             // floats behind the copy that a vector may read
-constexpr int64_t kMaxTerms = 1024;        // offsets prepared at a time; more than any block of k
 
 int64_t FloorDiv(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
 
@@ -44,24 +43,46 @@ void CopyRow(float* dst, int64_t low, int64_t size, int64_t width, int64_t step,
 }
 
 // A plane of f32 rows with unit stride into its place in the padded copy: `top` rows and `left` columns of it come before
-// the first of the input.
+// the first of the input. Columns of each residue of `step` lie together, `phase` of them.
 struct PaddedPlane {
   int64_t top, left, rows, width;  // of the copy
+  int64_t step, phase;
   int64_t in_rows, in_width, in_row;
 
   void Copy(const float* src, float* dst) const {
-    const int64_t skip = std::max<int64_t>(0, -left), from = std::clamp<int64_t>(left, 0, width);
-    const int64_t count = std::clamp<int64_t>(in_width - skip, 0, width - from);
     for (int64_t r = 0; r < rows; ++r, dst += width) {
       const int64_t h = r - top;
       if (h < 0 || h >= in_rows) {
         std::memset(dst, 0, static_cast<size_t>(width) * sizeof(float));
-        continue;
+      } else if (step == 1) {
+        Row<1>(src + h * in_row, dst, 0);
+      } else {
+        for (int64_t x = 0; x < step; ++x) {
+          if (step == 2) {
+            Row<2>(src + h * in_row, dst + x * phase, x);
+          } else {
+            Row<0>(src + h * in_row, dst + x * phase, x);
+          }
+        }
       }
-      for (int64_t i = 0; i < from; ++i) dst[i] = 0;
-      std::memcpy(dst + from, src + h * in_row + skip, static_cast<size_t>(count) * sizeof(float));
-      for (int64_t i = from + count; i < width; ++i) dst[i] = 0;
     }
+  }
+
+  // Column q of the residue is column first + q * step of the input.
+  template <int kStep>
+  void Row(const float* src, float* dst, int64_t residue) const {
+    const int64_t by = kStep == 0 ? step : kStep;
+    const int64_t first = residue - left;
+    const int64_t from = std::clamp<int64_t>(FloorDiv(by - 1 - first, by), 0, phase);
+    const int64_t to = std::clamp<int64_t>(FloorDiv(in_width - 1 - first, by) + 1, from, phase);
+    for (int64_t q = 0; q < from; ++q) dst[q] = 0;
+    if (kStep == 1) {
+      std::memcpy(dst + from, src + first + from, static_cast<size_t>(to - from) * sizeof(float));
+    } else {
+      const float* s = src + first;
+      for (int64_t q = from; q < to; ++q) dst[q] = s[q * by];
+    }
+    for (int64_t q = to; q < phase; ++q) dst[q] = 0;
   }
 };
 
@@ -73,7 +94,7 @@ gemm::Element ElementOf(DType t) {
 
 Window::Window(const Walk& walk, const Volume& x) : walk_(walk), in_place_(InPlace(walk, x)) {
   const size_t taps = walk.taps.size();
-  tap_offset_.resize(taps);
+  std::vector<int64_t> of_tap(taps);
   if (in_place_) {
     row_ = x.stride[3];
     plane_ = x.stride[2];
@@ -81,8 +102,9 @@ Window::Window(const Walk& walk, const Volume& x) : walk_(walk), in_place_(InPla
     image_stride_ = x.stride[0];
     chunk_ = std::max<int64_t>(1, walk.images);
     for (size_t p = 0; p < taps; ++p) {
-      tap_offset_[p] = walk.taps[p][0] * plane_ + walk.taps[p][1] * row_ + walk.taps[p][2];
+      of_tap[p] = walk.taps[p][0] * plane_ + walk.taps[p][1] * row_ + walk.taps[p][2];
     }
+    FillOffsets(of_tap);
     return;
   }
   for (size_t d = 0; d < 3; ++d) {
@@ -104,10 +126,18 @@ Window::Window(const Walk& walk, const Volume& x) : walk_(walk), in_place_(InPla
       std::clamp<int64_t>(kChunkFloats / std::max<int64_t>(1, image_stride_), 1, std::max<int64_t>(1, walk.images));
   for (size_t p = 0; p < taps; ++p) {
     const int64_t w = walk.taps[p][2] - low_[2];
-    tap_offset_[p] =
+    of_tap[p] =
         (walk.taps[p][0] - low_[0]) * plane_ + (walk.taps[p][1] - low_[1]) * row_ + w % step * phase_ + w / step;
   }
+  FillOffsets(of_tap);
   scratch_ = gemm::Scratch(static_cast<size_t>(chunk_ * image_stride_ + kSlack) * sizeof(float));
+}
+
+void Window::FillOffsets(const std::vector<int64_t>& of_tap) {
+  offset_.reserve(static_cast<size_t>(walk_.channels) * of_tap.size());
+  for (int64_t c = 0; c < walk_.channels; ++c) {
+    for (const int64_t offset : of_tap) offset_.push_back(c * channel_stride_ + offset);
+  }
 }
 
 void Window::Load(Parallel& parallel, const Volume& x, int64_t first, int64_t count) {
@@ -122,8 +152,9 @@ void Window::Load(Parallel& parallel, const Volume& x, int64_t first, int64_t co
   const auto load_row = gemm::Kernels().load_row[static_cast<size_t>(ElementOf(x.dtype))];
   const int64_t rows = size_[0] * size_[1];
   std::memset(copy + count * image_stride_, 0, kSlack * sizeof(float));
-  const bool plain = x.dtype == DType::f32 && x.stride[4] == 1 && walk_.step[2] == 1 && size_[0] == 1 && low_[0] == 0;
-  const PaddedPlane plane{-low_[1], -low_[2], size_[1], row_, walk_.in[1], walk_.in[2], x.stride[3]};
+  const bool plain = x.dtype == DType::f32 && x.stride[4] == 1 && size_[0] == 1 && low_[0] == 0;
+  const PaddedPlane plane{-low_[1], -low_[2], size_[1],      row_,         walk_.step[2],
+                          phase_,   walk_.in[1], walk_.in[2], x.stride[3]};
   parallel.For(count * walk_.channels, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, channel_stride_)),
                [&](int64_t begin, int64_t end) {
                  for (int64_t nc = begin; nc < end; ++nc) {
@@ -165,23 +196,15 @@ void PositionColumns::Pack(int64_t i0, int count, int width, int64_t k0, int64_t
     length[runs] = static_cast<int>(std::min<int64_t>(count - done, w_size - w));
     done += length[runs];
   }
-  int64_t offset[kMaxTerms];
-  for (int64_t p0 = 0; p0 < k; p0 += kMaxTerms) {
-    const int64_t terms = std::min(kMaxTerms, k - p0);
-    for (int64_t p = 0; p < terms; ++p) {
-      const int64_t q = k0 + p0 + p;
-      offset[p] = window_.Offset(first_channel_ + q / taps, q % taps);
-    }
-    t.pack_runs(run, length, runs, offset, window_.Overread(), width, terms, dst + p0 * width);
-  }
+  t.pack_runs(run, length, runs, window_.Offsets(first_channel_ + k0 / taps, k0 % taps), window_.Overread(), width, k,
+              dst);
 }
 
 void TapColumns::Pack(int64_t i0, int count, int width, int64_t k0, int64_t k, float* dst) const {
   const auto& t = gemm::Kernels();
   const auto taps = static_cast<int64_t>(window_.walk().taps.size());
   const int64_t w_size = window_.walk().out[2], h_size = window_.walk().out[1];
-  int64_t offset[32];
-  for (int i = 0; i < count; ++i) offset[i] = window_.Offset(first_channel_ + (i0 + i) / taps, (i0 + i) % taps);
+  const int64_t* offset = window_.Offsets(first_channel_ + i0 / taps, i0 % taps);
   for (int64_t done = 0; done < k;) {
     const int64_t p = k0 + done;
     const int64_t row = p / w_size, w = p - row * w_size;

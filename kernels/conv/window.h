@@ -36,8 +36,10 @@ class Window {
   const float* Run(int64_t image, int64_t d, int64_t h) const {
     return base_ + image * image_stride_ + d * walk_.step[0] * plane_ + h * walk_.step[1] * row_;
   }
-  int64_t Offset(int64_t channel, int64_t tap) const {
-    return channel * channel_stride_ + tap_offset_[static_cast<size_t>(tap)];
+  int64_t Offset(int64_t channel, int64_t tap) const { return *Offsets(channel, tap); }
+  // The same for the taps that follow, over the ends of channels.
+  const int64_t* Offsets(int64_t channel, int64_t tap) const {
+    return offset_.data() + channel * static_cast<int64_t>(walk_.taps.size()) + tap;
   }
   // A vector may be read behind the end of a run.
   bool Overread() const { return !in_place_; }
@@ -46,12 +48,15 @@ class Window {
   int64_t Positions() const { return Rows() * walk_.out[2]; }
 
  private:
+  // From the offsets of one channel's taps.
+  void FillOffsets(const std::vector<int64_t>& of_tap);
+
   const Walk& walk_;
   bool in_place_ = false;
   std::array<int64_t, 3> low_{}, size_{};  // first coordinate held and how many, by dimension
   int64_t phase_ = 0;                      // floats of one residue of the width step in a row
   int64_t row_ = 0, plane_ = 0, channel_stride_ = 0, image_stride_ = 0, chunk_ = 0;
-  std::vector<int64_t> tap_offset_;
+  std::vector<int64_t> offset_;  // of all channels and taps
   gemm::Scratch scratch_;
   const float* base_ = nullptr;
 };

@@ -71,15 +71,33 @@ void PackB(const Call& c, int64_t block, Range panels, float* dst) {
   }
 }
 
-// Where a register tile may be stored straight into the result, or null.
-float* Direct(const Sink& s, const Cut& cut, int64_t i0, int64_t panel) {
-  if (s.element != Element::kF32 || s.columns.step != 1 || s.alpha != 1) return nullptr;
+// Where a register tile may be stored straight into the result: its first vector, null if it may not, and how far behind
+// it the second lies (an image's columns may end between them).
+struct Place {
+  float* first = nullptr;
+  int64_t second = 0;
+};
+
+Place Direct(const Sink& s, const Cut& cut, int64_t i0, int64_t panel) {
+  if (s.element != Element::kF32 || s.columns.step != 1 || s.alpha != 1) return {};
   const int cols = cut.Cols(panel);
-  if (cols % cut.lanes != 0) return nullptr;
-  const int64_t j = panel * cut.nr;
-  const int64_t outer = j / s.columns.run;
-  if (outer != (j + cols - 1) / s.columns.run) return nullptr;
-  return static_cast<float*>(s.data) + i0 * s.row + s.columns.OuterOffset(outer) + (j - outer * s.columns.run);
+  if (cols % cut.lanes != 0) return {};
+  const int64_t j = panel * cut.nr, run = s.columns.run;
+  const int64_t outer = j / run, in_run = j - outer * run;
+  if (in_run + cut.lanes > run) return {};
+  float* first = static_cast<float*>(s.data) + i0 * s.row + s.columns.OuterOffset(outer) + in_run;
+  if (cols == cut.lanes || in_run + cols <= run) return {first, cut.lanes};
+  if (in_run + cut.lanes != run || run < cut.lanes) return {};
+  return {first, s.columns.OuterOffset(outer + 1) - s.columns.OuterOffset(outer) - in_run};
+}
+
+// Fills the place with beta * self, so that products can be added; false when Finish must do it.
+bool StartDirect(const Sink& s, const Cut& cut, int64_t i0, int rows, int64_t panel, const Place& to) {
+  const int64_t j0 = panel * cut.nr;
+  const int cols = cut.Cols(panel);
+  if (cols == cut.lanes || to.second == cut.lanes) return StartFromSelf(s, i0, rows, j0, cols, to.first);
+  return StartFromSelf(s, i0, rows, j0, cut.lanes, to.first) &&
+         StartFromSelf(s, i0, rows, j0 + cut.lanes, cut.lanes, to.first + to.second);
 }
 
 void MultiplyTile(const Call& c, int64_t block, const float* a, int64_t row_panel, const float* b, int64_t col_panel,
@@ -95,13 +113,15 @@ void MultiplyTile(const Call& c, int64_t block, const float* a, int64_t row_pane
   const int64_t terms = cut.Terms(block).size();
   const auto r = static_cast<size_t>(rows - 1);
   const auto v = static_cast<size_t>(vectors - 1);
-  if (float* to = partial == nullptr ? Direct(s, cut, i0, col_panel) : nullptr) {
-    if (!first) return c.t.tile[1][r][v](terms, a, b, to, s.row);
-    if (s.beta == 0) return c.t.tile[0][r][v](terms, a, b, to, s.row);
-    if (StartFromSelf(s, i0, rows, j0, cut.Cols(col_panel), to)) return c.t.tile[1][r][v](terms, a, b, to, s.row);
+  const Place to = partial == nullptr ? Direct(s, cut, i0, col_panel) : Place{};
+  if (to.first != nullptr) {
+    if (first && s.beta == 0) return c.t.tile[0][r][v](terms, a, b, to.first, s.row, to.second);
+    if (!first || StartDirect(s, cut, i0, rows, col_panel, to)) {
+      return c.t.tile[1][r][v](terms, a, b, to.first, s.row, to.second);
+    }
   }
   alignas(64) float tile[kMaxMr * 32];
-  c.t.tile[0][r][v](terms, a, b, tile, 32);
+  c.t.tile[0][r][v](terms, a, b, tile, 32, cut.lanes);
   Finish(s, tile, 32, i0, rows, j0, cut.Cols(col_panel), first, last, partial, ldp);
 }
 

@@ -25,8 +25,8 @@ struct MicroKernels {
   int64_t kc;     // terms summed before the tile is stored: nr * kc floats fit in L1
 
   // c[i * ldc + j] = or += sum over k of a[k * rows + i] * b[k * width + j]; indexed [add][rows - 1][width / lanes -
-  // 1].
-  using Tile = void (*)(int64_t k, const float* a, const float* b, float* c, int64_t ldc);
+  // 1]. The second vector of a row lies `second` floats behind the first.
+  using Tile = void (*)(int64_t k, const float* a, const float* b, float* c, int64_t ldc, int64_t second);
   Tile tile[2][kMaxMr][2];
 
   // Fills a panel from element (i, k) at src + i * stride_i + k * stride_k. Lanes from count to width become zero when

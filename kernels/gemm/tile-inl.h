@@ -26,13 +26,14 @@ inline constexpr int64_t kKc = 384;
 #endif
 
 template <int MR, int NV, bool kAdd>
-void Tile(int64_t k, const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, float* HWY_RESTRICT c, int64_t ldc) {
+void Tile(int64_t k, const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, float* HWY_RESTRICT c, int64_t ldc,
+          int64_t second) {
   const D d;
   V acc[MR][NV];
   HWY_UNROLL(16) for (int i = 0; i < MR; ++i) {
     HWY_UNROLL(2) for (int j = 0; j < NV; ++j) acc[i][j] = hn::Zero(d);
     hwy::Prefetch(c + i * ldc);
-    if (NV > 1) hwy::Prefetch(c + i * ldc + NV * kLanes - 1);
+    if (NV > 1) hwy::Prefetch(c + i * ldc + second + kLanes - 1);
   }
   for (int64_t p = 0; p < k; ++p) {
     V bv[NV];
@@ -46,7 +47,7 @@ void Tile(int64_t k, const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, f
   }
   HWY_UNROLL(16) for (int i = 0; i < MR; ++i) {
     HWY_UNROLL(2) for (int j = 0; j < NV; ++j) {
-      float* p = c + i * ldc + j * kLanes;
+      float* p = c + i * ldc + j * second;
       hn::StoreU(kAdd ? hn::Add(hn::LoadU(d, p), acc[i][j]) : acc[i][j], d, p);
     }
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 namespace npu::pool {
@@ -13,32 +14,13 @@ struct Span {
   int64_t begin, end;
 };
 
-void Put(const Origins& o, int64_t plane, int64_t position, int64_t tap, int64_t index) {
-  if (o.data == nullptr) return;
+// f(pointer) with the origins of a plane in their type.
+template <class F>
+void WithOrigins(const Origins& o, int64_t plane, const F& f) {
   char* at = static_cast<char*>(o.data) + plane * o.plane_bytes;
-  switch (o.dtype) {
-    case DType::u16:
-      reinterpret_cast<uint16_t*>(at)[position] = static_cast<uint16_t>(tap);
-      break;
-    case DType::i32:
-      reinterpret_cast<int32_t*>(at)[position] = static_cast<int32_t>(index);
-      break;
-    default:
-      reinterpret_cast<int64_t*>(at)[position] = index;
-      break;
-  }
-}
-
-int64_t Get(const Origins& o, int64_t plane, int64_t position) {
-  const char* at = static_cast<const char*>(o.data) + plane * o.plane_bytes;
-  switch (o.dtype) {
-    case DType::u16:
-      return reinterpret_cast<const uint16_t*>(at)[position];
-    case DType::i32:
-      return reinterpret_cast<const int32_t*>(at)[position];
-    default:
-      return reinterpret_cast<const int64_t*>(at)[position];
-  }
+  if (o.dtype == DType::u16) return f(reinterpret_cast<uint16_t*>(at));
+  if (o.dtype == DType::i32) return f(reinterpret_cast<int32_t*>(at));
+  f(reinterpret_cast<int64_t*>(at));
 }
 
 Span Clipped(int64_t o, int64_t kernel, int64_t stride, int64_t pad, int64_t size) {
@@ -134,12 +116,21 @@ Status MaxPool(Parallel& parallel, const Image& x, const Window& w, const Image&
       }
       std::copy_n(row.best.data(), y.w, out + oh * y.w);
       if (origins.data == nullptr) continue;
-      for (int64_t ow = 0; ow < y.w; ++ow) {
-        const auto tap = row.tap[static_cast<size_t>(ow)];
-        const Reach r = tap < 0 ? Reach{-h0, w.pad[1] - ow * w.stride[1]} : reach[static_cast<size_t>(tap)];
-        Put(origins, plane, oh * y.w + ow, std::max(tap, 0),
-            (h0 + r.h) * x.w + ow * w.stride[1] - w.pad[1] + r.w);
-      }
+      const int32_t* taps = row.tap.data();
+      WithOrigins(origins, plane, [&](auto* to) {
+        using T = std::remove_pointer_t<decltype(to)>;
+        to += oh * y.w;
+        for (int64_t ow = 0; ow < y.w; ++ow) {
+          if constexpr (std::is_same_v<T, uint16_t>) {
+            to[ow] = static_cast<T>(std::max(taps[ow], 0));
+          } else if (taps[ow] < 0) {
+            to[ow] = 0;
+          } else {
+            const Reach r = reach[static_cast<size_t>(taps[ow])];
+            to[ow] = static_cast<T>((h0 + r.h) * x.w + ow * w.stride[1] - w.pad[1] + r.w);
+          }
+        }
+      });
     }
   });
 }
@@ -149,19 +140,22 @@ Status MaxPoolBackward(Parallel& parallel, const Image& dy, const Window& w, con
   const std::vector<Reach> reach = taps ? ReachOfTaps(w) : std::vector<Reach>();
   return ForPlanes(parallel, dy, dx, [&](int64_t plane, const float* in, float* out) {
     std::fill_n(out, dx.PlaneSize(), 0.0f);
-    for (int64_t oh = 0; oh < dy.h; ++oh) {
-      for (int64_t ow = 0; ow < dy.w; ++ow) {
-        int64_t index = Get(origins, plane, oh * dy.w + ow);
-        if (taps) {
-          if (index >= static_cast<int64_t>(reach.size())) continue;  // a mask that is not ours
-          const Reach r = reach[static_cast<size_t>(index)];
-          const int64_t ih = oh * w.stride[0] - w.pad[0] + r.h;
-          const int64_t iw = ow * w.stride[1] - w.pad[1] + r.w;
-          index = ih >= 0 && ih < dx.h && iw >= 0 && iw < dx.w ? ih * dx.w + iw : -1;
+    WithOrigins(origins, plane, [&](const auto* from) {
+      for (int64_t oh = 0; oh < dy.h; ++oh) {
+        const int64_t h0 = oh * w.stride[0] - w.pad[0];
+        for (int64_t ow = 0; ow < dy.w; ++ow) {
+          const auto origin = static_cast<int64_t>(from[oh * dy.w + ow]);
+          int64_t index = origin;
+          if (taps) {
+            if (origin >= static_cast<int64_t>(reach.size())) continue;  // a mask that is not ours
+            const Reach r = reach[static_cast<size_t>(origin)];
+            const int64_t ih = h0 + r.h, iw = ow * w.stride[1] - w.pad[1] + r.w;
+            index = ih >= 0 && ih < dx.h && iw >= 0 && iw < dx.w ? ih * dx.w + iw : -1;
+          }
+          if (index >= 0 && index < dx.PlaneSize()) out[index] += in[oh * dy.w + ow];
         }
-        if (index >= 0 && index < dx.PlaneSize()) out[index] += in[oh * dy.w + ow];
       }
-    }
+    });
   });
 }
 
@@ -234,7 +228,8 @@ Status AdaptiveMaxPool(Parallel& parallel, const Image& x, const Image& y, const
           }
         }
         out[oh * y.w + ow] = in[best];
-        Put(origins, plane, oh * y.w + ow, 0, best);
+        if (origins.data == nullptr) continue;
+        WithOrigins(origins, plane, [&](auto* to) { to[oh * y.w + ow] = static_cast<std::remove_pointer_t<decltype(to)>>(best); });
       }
     }
   });

@@ -91,13 +91,21 @@ TEST(MaxPool, FindsTheDefinedMaximumAndSendsTheGradientBackToIt) {
           const float want = mx[static_cast<size_t>(p * g.h * g.w + best)];
           ASSERT_TRUE(got == want || (std::isnan(got) && std::isnan(want))) << got << " for " << want;
           const char* at = reinterpret_cast<const char*>(memory.data()) + p * origins.plane_bytes;
-          if (type == DType::u16) ASSERT_EQ(reinterpret_cast<const uint16_t*>(at)[i], tap);
-          if (type == DType::i32) ASSERT_EQ(reinterpret_cast<const int32_t*>(at)[i], best);
-          if (type == DType::i64) ASSERT_EQ(reinterpret_cast<const int64_t*>(at)[i], best);
+          if (type == DType::u16) {
+            ASSERT_EQ(reinterpret_cast<const uint16_t*>(at)[i], tap);
+          }
+          if (type == DType::i32) {
+            ASSERT_EQ(reinterpret_cast<const int32_t*>(at)[i], best);
+          }
+          if (type == DType::i64) {
+            ASSERT_EQ(reinterpret_cast<const int64_t*>(at)[i], best);
+          }
           want_dx[static_cast<size_t>(p * g.h * g.w + best)] += mg[static_cast<size_t>(p * g.oh * g.ow + i)];
         }
       }
-      if (all_have_one) ASSERT_EQ(mdx, want_dx);
+      if (all_have_one) {
+        ASSERT_EQ(mdx, want_dx);
+      }
     }
   }
 }
