@@ -50,20 +50,18 @@ struct PaddedPlane {
   int64_t in_rows, in_width, in_row;
 
   void Copy(const float* src, float* dst) const {
-    for (int64_t r = 0; r < rows; ++r, dst += width) {
-      const int64_t h = r - top;
-      if (h < 0 || h >= in_rows) {
-        std::memset(dst, 0, static_cast<size_t>(width) * sizeof(float));
-      } else if (step == 1) {
-        Row<1>(src + h * in_row, dst, 0);
+    std::memset(dst, 0, static_cast<size_t>(rows * width) * sizeof(float));
+    const int64_t end = std::min(rows, top + in_rows);
+    for (int64_t r = std::max<int64_t>(0, top); r < end; ++r) {
+      const float* line = src + (r - top) * in_row;
+      float* to = dst + r * width;
+      if (step == 1) {
+        Row<1>(line, to, 0);
+      } else if (step == 2) {
+        Row<2>(line, to, 0);
+        Row<2>(line, to + phase, 1);
       } else {
-        for (int64_t x = 0; x < step; ++x) {
-          if (step == 2) {
-            Row<2>(src + h * in_row, dst + x * phase, x);
-          } else {
-            Row<0>(src + h * in_row, dst + x * phase, x);
-          }
-        }
+        for (int64_t x = 0; x < step; ++x) Row<0>(line, to + x * phase, x);
       }
     }
   }
@@ -75,14 +73,15 @@ struct PaddedPlane {
     const int64_t first = residue - left;
     const int64_t from = std::clamp<int64_t>(FloorDiv(by - 1 - first, by), 0, phase);
     const int64_t to = std::clamp<int64_t>(FloorDiv(in_width - 1 - first, by) + 1, from, phase);
-    for (int64_t q = 0; q < from; ++q) dst[q] = 0;
+    const float* in = src + first;
     if (kStep == 1) {
-      std::memcpy(dst + from, src + first + from, static_cast<size_t>(to - from) * sizeof(float));
+      // Rows are short: a call of memcpy would cost more than the copy.
+      int64_t q = from;
+      for (; q + 4 <= to; q += 4) std::memcpy(dst + q, in + q, 4 * sizeof(float));
+      for (; q < to; ++q) dst[q] = in[q];
     } else {
-      const float* s = src + first;
-      for (int64_t q = from; q < to; ++q) dst[q] = s[q * by];
+      for (int64_t q = from; q < to; ++q) dst[q] = in[q * by];
     }
-    for (int64_t q = to; q < phase; ++q) dst[q] = 0;
   }
 };
 
