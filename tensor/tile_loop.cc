@@ -11,6 +11,7 @@ TileLoop::TileLoop(std::span<const Tensor* const> operands) : operands_(static_c
     rank_ = 1;  // one dimension of size 0
     return;
   }
+  if (OneRun(operands)) return;
   std::array<Tensor, kMaxOperands> seen;
   for (size_t k = 0; k < operands.size(); ++k)
     seen[k] = k == 0 || SameShape(operands[k]->Shape(), out.Shape()) ? *operands[k] : Expanded(*operands[k], out.Shape());
@@ -47,6 +48,20 @@ TileLoop::TileLoop(std::span<const Tensor* const> operands) : operands_(static_c
     for (size_t k = 0; k < operands.size(); ++k)
       strides_[k][static_cast<size_t>(rank_ - 1)] = seen[k].strides[d] * ItemSize(seen[k].dtype);
   }
+}
+
+// The common case, without ordering and merging: every operand is row-major in the output's shape, or a single 0-d number.
+bool TileLoop::OneRun(std::span<const Tensor* const> operands) {
+  const Tensor& out = *operands[0];
+  for (const Tensor* t : operands) {
+    if (t->rank == 0 && t != operands[0]) continue;
+    if (!SameShape(t->Shape(), out.Shape()) || !t->Contiguous()) return false;
+  }
+  if (numel_ == 1) return true;  // no dimension is left
+  rank_ = 1;
+  shape_[0] = numel_;
+  for (size_t k = 0; k < operands.size(); ++k) strides_[k][0] = operands[k]->rank == 0 ? 0 : ItemSize(operands[k]->dtype);
+  return true;
 }
 
 int64_t TileLoop::Offset(int64_t row, int operand) const {

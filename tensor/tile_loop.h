@@ -38,6 +38,7 @@ class TileLoop {
   int64_t Offset(int64_t row, int operand) const;
 
  private:
+  bool OneRun(std::span<const Tensor* const> operands);
   int rank_ = 0;
   int operands_ = 0;
   int64_t numel_ = 1;

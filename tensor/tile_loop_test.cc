@@ -24,6 +24,16 @@ TEST(TileLoop, DenseTensorsAreOneRun) {
   EXPECT_TRUE(loop.Flat(0, 4));
 }
 
+TEST(TileLoop, NumbersStandStillBesideARun) {
+  const Tensor a = Make({4, 1, 6}), number = Make({}), one = Make({1, 1}), expanded = Make({4, 1, 6}, {0, 0, 0});
+  const TileLoop loop({&a, &number, &a});
+  EXPECT_EQ(loop.rank(), 1);
+  EXPECT_EQ(loop.inner_stride(0), 4);
+  EXPECT_EQ(loop.inner_stride(1), 0);
+  EXPECT_EQ(TileLoop({&one, &number}).rank(), 0);
+  EXPECT_EQ(TileLoop({&a, &expanded}).inner_stride(1), 0);
+}
+
 TEST(TileLoop, DimensionsPermutedAlikeAreOneRun) {
   const Tensor a = Make({4, 5, 6}, {1, 4, 20}), b = Make({4, 5, 6}, {1, 4, 20});
   EXPECT_EQ(TileLoop({&a, &b}).rank(), 1);

@@ -130,7 +130,7 @@ class Runner {
     std::array<const void*, 3> in{};
     for (int k = 0; k < p_.kernel->arity; ++k) {
       const Source& s = sources_[static_cast<size_t>(k)];
-      if (s.constant) in[static_cast<size_t>(k)] = Read(s, begin, std::min(step, end - begin), b.lanes[k], b);
+      if (s.constant) in[static_cast<size_t>(k)] = Repeat(s, begin, std::min(step, end - begin), b.lanes[k], b);
     }
     while (begin < end) {
       int64_t n = std::min(step, end - begin);
@@ -197,6 +197,13 @@ class Runner {
       stored = lanes;
     }
     return stored;
+  }
+
+  // The one value of a constant operand as n lanes.
+  const void* Repeat(const Source& s, int64_t begin, int64_t n, char* lanes, Buffers& b) const {
+    const void* one = Read(s, begin, 1, lanes, b);
+    Gather(LaneBytes(s.lane), one, 0, lanes, n);
+    return lanes;
   }
 
   void Write(int64_t begin, int64_t n, char* lanes, Buffers& b) const {

@@ -63,14 +63,29 @@ Status ReadFile(const fs::path& file, std::vector<Record>* out) {
 
 }  // namespace
 
-std::string Record::Text() const {
+namespace {
+
+// Numbers that say how to compute and not how much.
+bool Changing(const json& a) {
+  const std::string kind = a.value("kind", ""), name = a.value("name", "");
+  return kind == "scalar" || kind == "scalarlist" || kind == "float" || kind == "double" || name == "seed" ||
+         name == "offset";
+}
+
+std::string Join(const json& args, bool with_changing) {
   std::string out;
   for (const json& a : args) {
-    if (a.contains("null")) continue;
+    if (a.contains("null") || (!with_changing && Changing(a))) continue;
     out += fmt::format("{}{}={}", out.empty() ? "" : " ", a.value("name", "?"), ArgumentText(a));
   }
   return out;
 }
+
+}  // namespace
+
+std::string Record::Text() const { return Join(args, /*with_changing=*/true); }
+
+std::string Record::Key() const { return op + ' ' + Join(args, /*with_changing=*/false); }
 
 Result<std::vector<Record>> Read(const fs::path& from) {
   std::vector<Record> records;

@@ -21,6 +21,9 @@ struct Record {
 
   // Tensors as "float32[2,3]", lists by their first element and length, numbers by value; null arguments are left out.
   std::string Text() const;
+  // What calls of the same work share: as Text, without the numbers that change from step to step (scalars, seeds,
+  // offsets).
+  std::string Key() const;
 };
 
 // A file, or every trace file of a folder, in the order in which the calls began. Lines that are cut off (a killed

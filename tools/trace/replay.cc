@@ -291,8 +291,8 @@ Result<std::string> Replay(const fs::path& tree, const std::vector<Record>& reco
   std::set<std::string> seen;
   for (const Record& r : records) {
     if (!r.refused.empty() || (!options.only.empty() && r.op != options.only)) continue;
+    if (!seen.insert(r.Key()).second) continue;
     const std::string call = r.op + ' ' + r.Text();
-    if (!seen.insert(call).second) continue;
     Result<double> us = 0.0;
     try {
       us = client->Time(r, options.times);

@@ -18,9 +18,8 @@ std::vector<Row> Grouped(const std::vector<Record>& records) {
   std::map<std::string, Row> by_call;
   for (const Record& r : records) {
     if (!r.refused.empty()) continue;
-    std::string text = r.Text();
-    Row& row = by_call[r.op + ' ' + text];
-    if (row.calls == 0) row = {r.op, r.kernel, std::move(text)};
+    Row& row = by_call[r.Key()];
+    if (row.calls == 0) row = {r.op, r.kernel, r.Text()};
     ++row.calls;
     row.us += r.us;
   }

@@ -8,8 +8,8 @@
 
 namespace npu::trace {
 
-// One row for each operator with the same arguments, the costliest first, at most `rows` of them; then the refused
-// calls.
+// One row for each kind of call (Record::Key; the arguments are those of its first), the costliest first, at most
+// `rows` of them; then the refused calls.
 std::string Table(const std::vector<Record>& records, size_t rows);
 
 // The JSON of chrome://tracing and Perfetto: one complete event for each call that ran.

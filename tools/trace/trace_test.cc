@@ -49,6 +49,7 @@ TEST_F(Trace, FilesOfAFolderAreReadInTheOrderOfTheCalls) {
   EXPECT_EQ((*records)[0].pid, 13);
   EXPECT_EQ((*records)[1].pid, 12);
   EXPECT_EQ((*records)[0].Text(), R"(self=float32[2,3]* list=2 x int64[] alpha="inf")");
+  EXPECT_EQ((*records)[0].Key(), "aclnnEarly self=float32[2,3]* list=2 x int64[]");
 }
 
 TEST_F(Trace, WhatIsNoTraceIsSaid) {
