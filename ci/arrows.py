@@ -3,7 +3,8 @@
 
     arrows.py [SOURCE]
 
-Prints each include that no arrow allows, and a cycle among the arrows if there is one. A room may include itself; tests beside
+Prints each include that no arrow allows, a cycle among the arrows if there is one, and each thread that is not started through
+base/os/thread.h. A room may include itself; tests beside
 the code (x_test.cc) and benches may include everything. "A B → C D" gives C and D to A and B; "everything" is every room.
 """
 from __future__ import annotations
@@ -12,6 +13,9 @@ import pathlib
 import re
 import sys
 
+# Threads of ours block signals: they start through base/os/thread.h, which has the one std::thread(…).
+THREAD = re.compile(r"\bstd::j?thread\s*[({]|\bpthread_create\b")
+STARTS_THREADS = "base/os/thread.cc"
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 
 
@@ -63,6 +67,8 @@ def forbidden(source: pathlib.Path, arrows: dict[str, set[str]]) -> list[str]:
         for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
             match = INCLUDE.match(line)
             target = room_of(match.group(1), rooms) if match else None
+            if THREAD.search(line) and name != STARTS_THREADS:
+                faults.append(f"{name}:{number}: threads start through base/os/thread.h")
             if target and target != room and target not in allowed:
                 faults.append(f"{name}:{number}: {room} may not include {target} ({match.group(1)})")
     return faults

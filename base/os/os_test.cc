@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -14,6 +15,7 @@
 #include "base/os/futex.h"
 #include "base/os/process.h"
 #include "base/os/socket.h"
+#include "base/os/thread.h"
 
 namespace npu::os {
 namespace {
@@ -124,6 +126,24 @@ TEST(Futex, WakesAnotherProcessAndKeepsItsDeadline) {
   EXPECT_GE(std::chrono::steady_clock::now() - begin, 29ms);
   EXPECT_TRUE(FutexWait(words[0], 5, Deadline::Never())) << "the word differs already";
   munmap(page, 4096);
+}
+
+TEST(Thread, TakesNoSignalsAndLeavesItsMakersMaskAlone) {
+  sigset_t before, after, inside;
+  pthread_sigmask(SIG_SETMASK, nullptr, &before);
+  char name[16] = {};
+  auto thread = Start("npu-test", [&] {
+    pthread_sigmask(SIG_SETMASK, nullptr, &inside);
+    pthread_getname_np(pthread_self(), name, sizeof name);
+  });
+  ASSERT_TRUE(thread.ok());
+  thread->join();
+  pthread_sigmask(SIG_SETMASK, nullptr, &after);
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGALRM, SIGCHLD}) {
+    EXPECT_EQ(sigismember(&inside, signal), 1) << signal;
+    EXPECT_EQ(sigismember(&before, signal), sigismember(&after, signal)) << signal;
+  }
+  EXPECT_STREQ(name, "npu-test");
 }
 
 TEST(Socket, CarriesADescriptor) {

@@ -232,22 +232,20 @@ Result<MeetingPoint> OpenMeeting(const Settings& settings) {
         .Remedy("End that process, or choose other ports with HCCL_IF_BASE_PORT or HCCL_HOST_SOCKET_PORT_RANGE.");
   }
   MeetingPoint point{settings.address, (*opened)->port(), NewId()};
-  ServeMeeting(*opened, point.id, settings);
+  NPU_TRY(ServeMeeting(*opened, point.id, settings));
   return point;
 }
 
 Status OpenMeetingAt(const MeetingPoint& point, const Settings& settings) {
   const uint16_t ports[] = {point.port};
   NPU_ASSIGN(std::shared_ptr<Listener> listener, Listener::Open(point.address, ports));
-  ServeMeeting(std::move(listener), point.id, settings);
-  return {};
+  return ServeMeeting(std::move(listener), point.id, settings);
 }
 
 Status ServeAt(const Communicator& parent, const std::string& id) {
   std::shared_ptr<Listener> listener = CardListeners::Get().Known(parent.card());
   if (!listener) return Error(Code::kInternal, "The listener of device {} is gone.", parent.card());
-  ServeMeeting(std::move(listener), id, parent.settings());
-  return {};
+  return ServeMeeting(std::move(listener), id, parent.settings());
 }
 
 }  // namespace npu::coll

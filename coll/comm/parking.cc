@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <system_error>
-#include <thread>
 
+#include "base/os/thread.h"
 #include "device/doorbell/doorbell.h"
 #include "device/machine/machine.h"
 
@@ -50,12 +49,7 @@ void Parking::WakeAll() {
 Status Parking::StartWatcher() {
   const std::lock_guard lock(mutex_);
   if (started_) return {};
-  try {
-    std::thread([this] { Watch(); }).detach();
-  } catch (const std::system_error& e) {
-    return Error(Code::kResourceExhausted, "The thread that watches over collectives cannot be started: {}.", e.what())
-        .Remedy("Raise the limit of processes and threads (ulimit -u).");
-  }
+  NPU_TRY(os::Detach("npu-coll", [this] { Watch(); }));
   started_ = true;
   return {};
 }

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <vector>
 
+#include "base/os/thread.h"
+
 namespace npu::coll {
 namespace {
 using std::chrono::seconds;
@@ -47,11 +49,7 @@ Result<std::shared_ptr<Listener>> Listener::Open(const std::string& address, std
   NPU_ASSIGN(Listening listening, Listen(address, ports));
   std::shared_ptr<Listener> listener(new Listener(std::move(listening)));
   if (!listener->stop_) return Error(Code::kResourceExhausted, "No descriptor is left for a listener.");
-  try {
-    listener->thread_ = std::thread([raw = listener.get()] { raw->Serve(); });
-  } catch (const std::system_error& e) {
-    return Error(Code::kResourceExhausted, "A thread for listening cannot be started: {}.", e.what());
-  }
+  NPU_ASSIGN(listener->thread_, os::Start("npu-listen", [raw = listener.get()] { raw->Serve(); }));
   return listener;
 }
 

@@ -8,6 +8,8 @@
 #include <chrono>
 #include <cstring>
 
+#include "base/os/thread.h"
+
 namespace npu::coll {
 namespace {
 
@@ -213,12 +215,9 @@ Result<std::vector<std::byte>> Meeting::Round(std::span<const std::byte> blob, c
   return all;
 }
 
-void ServeMeeting(std::shared_ptr<Listener> listener, std::string id, const Settings& settings) {
+Status ServeMeeting(std::shared_ptr<Listener> listener, std::string id, const Settings& settings) {
   auto server = std::make_shared<Server>(std::move(listener), std::move(id), settings);
-  std::thread([server = std::move(server)]() mutable {
-    server->Run();
-    server.reset();
-  }).detach();
+  return os::Detach("npu-meeting", [server = std::move(server)] { server->Run(); });
 }
 
 }  // namespace npu::coll

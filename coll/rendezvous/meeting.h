@@ -37,6 +37,6 @@ class Meeting {
 };
 
 // Serves one meeting on a thread of its own, which ends with it.
-void ServeMeeting(std::shared_ptr<Listener> listener, std::string id, const Settings& settings);
+Status ServeMeeting(std::shared_ptr<Listener> listener, std::string id, const Settings& settings);
 
 }  // namespace npu::coll

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <system_error>
 #include <thread>
 
+#include "base/os/thread.h"
 #include "coll/comm/parking.h"
 
 namespace npu::coll {
@@ -302,10 +302,9 @@ Status TcpPump::Add(const std::shared_ptr<TcpLink>& link) {
   if (!epoll_) {
     epoll_.Reset(::epoll_create1(EPOLL_CLOEXEC));
     if (!epoll_) return Error(Code::kResourceExhausted, "epoll_create1: {}.", std::strerror(errno));
-    try {
-      std::thread([this] { Run(); }).detach();
-    } catch (const std::system_error& e) {
-      return Error(Code::kResourceExhausted, "A thread for connections cannot be started: {}.", e.what());
+    if (Status started = os::Detach("npu-tcp", [this] { Run(); }); !started.ok()) {
+      epoll_.Reset();
+      return started;
     }
   }
   links_[link->id()] = link;

@@ -1,9 +1,7 @@
 #include "device/hbm/host_memory.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -14,9 +12,9 @@
 #include <cstring>
 #include <optional>
 #include <string_view>
-#include <system_error>
-#include <thread>
 #include <vector>
+
+#include "base/os/thread.h"
 
 namespace npu::hbm {
 namespace {
@@ -171,20 +169,11 @@ bool PopulatePages(void* begin, size_t bytes) {
   if (size < (size_t{4} << 20) || CoresOfThisThread() < 2) return PopulatePart(first, size, page);
   const size_t half = size / 2 / (size_t{2} << 20) * (size_t{2} << 20);
   bool second_fine = true;
-  // The helper must not be the one that runs the program's signal handlers.
-  sigset_t all, old;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
-  std::thread helper;
-  try {
-    helper = std::thread([&] { second_fine = PopulatePart(first + half, size - half, page); });
-  } catch (const std::system_error&) {  // no more threads: alone then
-  }
-  pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  auto helper = os::Start("npu-pages", [&] { second_fine = PopulatePart(first + half, size - half, page); });
   const bool first_fine = PopulatePart(first, half, page);
-  if (helper.joinable()) {
-    helper.join();
-  } else {
+  if (helper.ok()) {
+    helper->join();
+  } else {  // no more threads: alone then
     second_fine = PopulatePart(first + half, size - half, page);
   }
   return first_fine && second_fine;

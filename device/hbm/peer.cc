@@ -2,17 +2,16 @@
 // namespace, otherwise as a descriptor over a Unix socket that a small thread of the owner serves. Neither needs ptrace
 // or root.
 #include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/stat.h>
 
 #include <chrono>
-#include <system_error>
+#include <memory>
 #include <thread>
 
 #include "base/log/log.h"
 #include "base/os/process.h"
 #include "base/os/socket.h"
+#include "base/os/thread.h"
 #include "device/hbm/world.h"
 
 namespace npu::hbm {
@@ -50,8 +49,7 @@ Status CheckArena(const device::Machine& machine, const os::Fd& fd, uint64_t ino
   return {};
 }
 
-void Serve(World* world, os::Fd listener) {
-  pthread_setname_np(pthread_self(), "npu-mem");
+void Serve(World* world, const os::Fd& listener) {
   for (;;) {
     os::Fd socket = os::Accept(listener, Deadline::Never());
     if (!socket || !os::PeerIsSameUser(socket)) {
@@ -66,6 +64,7 @@ void Serve(World* world, os::Fd listener) {
     int fd = -1;
     if (request.wish == Wish::kTrim) {
       reply.bytes = world->TrimAll();
+      world->LetGoOfDeadPeers();
     } else if (request.card >= 0 && request.card < world->machine().cards()) {
       if (Arena* arena = world->ArenaIfMade(request.card); arena != nullptr) {
         reply.bytes = arena->bytes();
@@ -95,15 +94,9 @@ void StartServing(World& world) {
     NPU_LOG(kWarning, "hbm", "peers in other pid namespaces cannot map our memory: {}", listener.status().text());
     return;
   }
-  sigset_t all, old;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
-  try {
-    std::thread(Serve, &world, listener.take()).detach();
-  } catch (const std::system_error& error) {
-    NPU_LOG(kWarning, "hbm", "no thread to serve peers: {}", error.what());
-  }
-  pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  auto held = std::make_shared<os::Fd>(listener.take());
+  const Status started = os::Detach("npu-mem", [&world, held] { Serve(&world, *held); });
+  if (!started.ok()) NPU_LOG(kWarning, "hbm", "no thread to serve peers: {}", started.text());
 }
 
 Result<os::Fd> FetchArena(const device::Machine& machine, uint32_t slot, int card, uint64_t* bytes) {
@@ -140,10 +133,7 @@ void AskOthersToTrim(const device::Machine& machine) {
     const device::Slot& slot = machine.shared().slots[i];
     if (slot.state.load(std::memory_order_relaxed) != device::kSlotLive || i == device::SlotIndex(machine.slot()))
       continue;
-    uint64_t pooled = 0;
-    for (int card = 0; card < machine.cards(); ++card)
-      pooled += slot.cards[card].pooled.load(std::memory_order_relaxed) >> 20;
-    if (pooled == 0) continue;
+    // Those without freed pages too: they may map memory of a process that has ended.
     (void)Ask(machine, device::SlotWord(i, slot.generation.load(std::memory_order_relaxed)), Wish::kTrim, 0, nullptr,
               deadline)
         .ok();
