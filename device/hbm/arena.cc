@@ -107,7 +107,7 @@ Status Arena::GrantOnHost(uint64_t bytes) {
   // Freed pages that we, dead peers or others keep.
   if (World* world = WorldIfMade(); world != nullptr) {
     world->TrimAll();
-    world->EmptyDeadPeers();
+    world->LetGoOfDeadPeers();
   } else {
     Trim();
   }

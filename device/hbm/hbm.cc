@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "device/hbm/foreign.h"
 #include "device/hbm/host_memory.h"
 #include "device/hbm/share.h"
 #include "device/hbm/vmm.h"
@@ -17,6 +18,16 @@ Status NotDeviceMemory(const void* client, std::string_view function, std::strin
   return Error(Code::kInvalidMemoryType, "{}: {} ({}) is host memory, but device memory belongs here.", function, param,
                client)
       .Remedy("Pass an address from aclrtMalloc, or copy the data to the device first.");
+}
+
+Status CheckForeign(const void* client, size_t bytes, std::string_view function, std::string_view param) {
+  const auto foreign = FindForeign(client);
+  if (!foreign) return NotDeviceMemory(client, function, param);
+  const size_t left = foreign->bytes - (Number(client) - Number(foreign->begin));
+  if (bytes <= left) return {};
+  return Error(Code::kOutOfRange, "{}: {} ({}) and {} bytes from there leave the registered host memory, which has {} bytes from {} on.",
+               function, param, client, bytes, foreign->bytes, foreign->begin)
+      .Remedy("Register more, or pass a size of at most {} bytes.", left);
 }
 
 Status OfTheParent(const void* client, std::string_view function, std::string_view param) {
@@ -95,7 +106,8 @@ Status Free(void* client) {
 
 void* Local(const void* client) {
   const Region* region = FindRegion(client);
-  if (region == nullptr || region->inherited.load(std::memory_order_relaxed)) return nullptr;
+  if (region == nullptr) return FindForeign(client) ? const_cast<void*>(client) : nullptr;
+  if (region->inherited.load(std::memory_order_relaxed)) return nullptr;
   return region->ToLocal(Number(client));
 }
 
@@ -104,7 +116,7 @@ Status Check(const void* client, size_t bytes, std::string_view function, std::s
     return Error(Code::kNullPointer, "{}: {} is null.", function, param).Remedy("Pass device memory.");
   }
   const Region* region = FindRegion(client);
-  if (region == nullptr) return NotDeviceMemory(client, function, param);
+  if (region == nullptr) return CheckForeign(client, bytes, function, param);
   if (region->inherited.load(std::memory_order_relaxed)) return OfTheParent(client, function, param);
   const uintptr_t begin = Number(client), end = begin + bytes;
   const auto leaves = [&](uintptr_t first, uint64_t has) {

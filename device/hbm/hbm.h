@@ -38,7 +38,7 @@ Result<void*> Allocate(int card, size_t bytes);
 Status Free(void* client);
 
 // The address through which kernels reach what the client calls `client` (any address inside an allocation, a mapped
-// range, or a peer's imported memory); null when it is not device memory. Lock-free, a few ns. It does not know whether
+// range, a peer's imported memory, or registered host memory); null for anything else. Lock-free, a few ns. It does not know whether
 // the place is allocated: that is Check.
 void* Local(const void* client);
 // Whether [client, client + bytes) lies in one piece of device memory that is allocated or mapped. Host memory, freed

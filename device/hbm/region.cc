@@ -125,10 +125,14 @@ void Publish(Region* region, void* owner) {
   }
 }
 
-void RemoveRegion(Region* region) {
+void HideRegion(Region* region) {
   for (uint64_t at = 0; at < region->span; at += kSpan) {
     by_span[(region->client + at) >> kSpanBits].store(nullptr, std::memory_order_release);
   }
+}
+
+void RemoveRegion(Region* region) {
+  HideRegion(region);
   for (int i = 0; i < all_high.load(std::memory_order_relaxed); ++i) {
     Region* mine = region;
     if (all[i].compare_exchange_strong(mine, nullptr, std::memory_order_acq_rel)) break;
@@ -159,6 +163,13 @@ void MapNothing(Region* region, uint64_t at, uint64_t bytes) {
   void* const address = reinterpret_cast<void*>(region->local + at);
   mmap(address, bytes, PROT_NONE, kNothing | MAP_FIXED, -1, 0);
   madvise(address, bytes, MADV_DONTFORK);
+}
+
+void MapZeros(Region* region) {
+  void* const address = reinterpret_cast<void*>(region->local);
+  mmap(address, region->bytes, PROT_READ | PROT_WRITE, kNothing | MAP_FIXED, -1, 0);
+  madvise(address, region->bytes, MADV_DONTFORK);
+  madvise(address, region->bytes, MADV_DONTDUMP);
 }
 
 }  // namespace npu::hbm

@@ -34,6 +34,8 @@ struct Region {
 // set by Publish, which makes the region findable.
 Result<Region*> MakeRegion(RegionKind kind, int card, uint64_t bytes, int fd);
 void Publish(Region* region, void* owner);
+// Lookups no longer find it; its addresses stay taken and what is mapped there stays.
+void HideRegion(Region* region);
 // Nothing may use it any more. The Region itself stays readable for lookups that came late.
 void RemoveRegion(Region* region);
 
@@ -43,6 +45,8 @@ Region* FindRegion(const void* address);
 // Maps a part of shared memory into a reservation, or takes it out again.
 Status MapInto(Region* region, uint64_t at, uint64_t bytes, int fd, uint64_t offset);
 void MapNothing(Region* region, uint64_t at, uint64_t bytes);
+// Lets go of the memory behind a whole region. Whoever comes late finds zeros that belong to nobody, and no fault.
+void MapZeros(Region* region);
 
 // For regions made from here on.
 void SetInaccessibleClients(bool on);

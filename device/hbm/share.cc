@@ -109,6 +109,8 @@ Result<Name> Exported(Arena& arena, uint64_t offset, const BlockInfo& block, uin
         entry.flags.fetch_or(flags, std::memory_order_relaxed);
       } else {
         // Shared anew under another name. The entry stays the same: who imported it by the old name still holds it.
+        // Who was allowed then is not by that allowed now.
+        for (auto& pid : entry.pids) pid.store(0, std::memory_order_relaxed);
         if (++generation == 0) generation = 1;
         entry.flags.store(flags, std::memory_order_relaxed);
         entry.generation.store(generation, std::memory_order_release);
@@ -154,6 +156,10 @@ Result<device::Export*> Admit(const device::Machine& machine, const Name& name, 
   return &entry;
 }
 
+// Our mark among the importers of an entry.
+size_t Word(const device::Machine& machine) { return device::SlotIndex(machine.slot()) / 64; }
+uint64_t Bit(const device::Machine& machine) { return uint64_t{1} << (device::SlotIndex(machine.slot()) % 64); }
+
 // Marks us as an importer, unless the owner was quicker to free. World::share_mutex held.
 Result<Peer*> Hold(World& world, const Name& name, device::Export& entry) {
   device::Machine& machine = world.machine();
@@ -161,30 +167,40 @@ Result<Peer*> Hold(World& world, const Name& name, device::Export& entry) {
   if (name.bytes == 0 || name.offset > peer->region->bytes || name.bytes > peer->region->bytes - name.offset) {
     return Error(Code::kIpcError, "Shared device memory of process {} leaves its arena.", machine.PidOf(name.slot));
   }
-  uint32_t& count = world.held[name.index];
-  if (count == 0) {
-    const uint32_t self = device::SlotIndex(machine.slot());
+  peer->holds.fetch_add(1, std::memory_order_seq_cst);
+  const auto failed = [&] {
+    peer->holds.fetch_sub(1, std::memory_order_relaxed);
+    return Error(Code::kOutOfRange, "Shared device memory was freed by its owner while it was being imported.")
+        .Remedy("Keep the memory and its process until all have imported it.");
+  };
+  if (peer->let_go.load(std::memory_order_seq_cst)) return failed();
+  const auto key = std::make_pair(name.index, name.slot);
+  if (world.held.find(key) == world.held.end()) {
     // Sequentially consistent on both sides: either the owner, which revokes and then looks, sees this mark, or we see
-    // the revocation.
-    entry.importers[self / 64].fetch_or(uint64_t{1} << (self % 64), std::memory_order_seq_cst);
+    // the revocation; and if the owner has ended, the entry's next owner wipes the mark or we see the change.
+    entry.importers[Word(machine)].fetch_or(Bit(machine), std::memory_order_seq_cst);
     if ((entry.flags.load(std::memory_order_seq_cst) & kRevoked) != 0 ||
+        entry.owner.load(std::memory_order_seq_cst) != name.slot ||
         entry.generation.load(std::memory_order_seq_cst) != name.generation) {
-      entry.importers[self / 64].fetch_and(~(uint64_t{1} << (self % 64)), std::memory_order_seq_cst);
-      return Error(Code::kOutOfRange, "Shared device memory was freed by its owner while it was being imported.");
+      entry.importers[Word(machine)].fetch_and(~Bit(machine), std::memory_order_seq_cst);
+      return failed();
     }
   }
-  ++count;
+  ++world.held[key];
   return peer;
 }
 
-void Unhold(World& world, uint32_t index) {
-  auto at = world.held.find(index);
-  if (at == world.held.end() || --at->second != 0) return;
+// World::share_mutex held.
+void Unhold(World& world, Peer& peer, uint32_t index) {
+  const auto at = world.held.find({index, peer.slot});
+  if (at == world.held.end()) return;
+  peer.holds.fetch_sub(1, std::memory_order_relaxed);
+  if (--at->second != 0) return;
   world.held.erase(at);
-  const uint32_t self = device::SlotIndex(world.machine().slot());
-  EntryOf(world.machine(), index)
-      .importers[self / 64]
-      .fetch_and(~(uint64_t{1} << (self % 64)), std::memory_order_seq_cst);
+  device::Export& entry = EntryOf(world.machine(), index);
+  // Of an owner that has ended nothing is left to unmark: the entry may be another's by now.
+  if (entry.owner.load(std::memory_order_seq_cst) != peer.slot) return;
+  entry.importers[Word(world.machine())].fetch_and(~Bit(world.machine()), std::memory_order_seq_cst);
 }
 
 Status Allow(const device::Machine& machine, const Name& name, std::span<const int32_t> pids, std::string_view what) {
@@ -268,9 +284,10 @@ Status CloseKey(std::string_view key) {
   for (auto at = world->imports.begin(); at != world->imports.end(); ++at) {
     const Region* region = at->first.first;
     const bool own = region->kind == RegionKind::kArena;
-    const uint32_t slot = own ? machine.slot() : static_cast<const Peer*>(region->owner)->slot;
+    Peer* const peer = own ? nullptr : static_cast<Peer*>(region->owner);
+    const uint32_t slot = own ? machine.slot() : peer->slot;
     if (at->first.second != name.offset || region->card != name.card || slot != name.slot) continue;
-    if (!own) Unhold(*world, name.index);
+    if (!own) Unhold(*world, *peer, at->second.export_index - 1);
     if (--at->second.count == 0) world->imports.erase(at);
     return {};
   }
@@ -340,11 +357,11 @@ void ForgetExported(const Physical* memory) {
   std::erase_if(world->exported, [memory](const auto& entry) { return entry.second == memory; });
 }
 
-void DropImport(uint32_t export_index) {
+void DropImport(Peer& peer, uint32_t export_index) {
   World* world = WorldIfMade();
   if (world == nullptr || export_index == 0) return;
   std::lock_guard lock(world->share_mutex);
-  Unhold(*world, export_index - 1);
+  Unhold(*world, peer, export_index - 1);
 }
 
 }  // namespace npu::hbm

@@ -38,6 +38,6 @@ Result<Ref<Physical>> ImportShareable(uint64_t token);
 // For hbm.cc and vmm.cc: the block is being freed. Says whether an importer still holds it.
 Arena::Fate RevokeExport(Arena& arena, const BlockInfo& block);
 void ForgetExported(const Physical* memory);
-void DropImport(uint32_t export_index);
+void DropImport(Peer& peer, uint32_t export_index);
 
 }  // namespace npu::hbm

@@ -8,6 +8,7 @@
 
 #include "device/hbm/hbm.h"
 #include "device/hbm/vmm.h"
+#include "device/hbm/world.h"
 #include "device/machine/machine.h"
 #include "device/testing/isolated.h"
 
@@ -104,6 +105,128 @@ TEST_F(ShareTest, KilledImporterLetsGo) {
   });
 }
 
+// A process that owns a block of its key's value in every byte until it is told to end.
+int OwnABlock(Child::Side& side, unsigned char value) {
+  auto p = Allocate(0, 4 * kMiB);
+  if (!p.ok()) return 1;
+  std::memset(Local(*p), value, 4 * kMiB);
+  auto key = ExportKey(*p, 4 * kMiB, true);
+  if (!key.ok()) return 2;
+  SendText(side, *key);
+  side.Receive();
+  if (!Free(*p).ok()) return 3;
+  side.Send(UsageOf(0)->mine);
+  side.Receive();
+  (void)Allocate(0, 512).ok();  // looks after what lingers
+  side.Send(UsageOf(0)->mine);
+  side.Receive();
+  return 0;
+}
+
+TEST_F(ShareTest, ImportedMemoryOutlivesItsOwner) {
+  Child owner([](Child::Side& side) { return OwnABlock(side, 0x5C); });
+  const std::string key = ReceiveText(owner);
+  ISOLATED({
+    auto q = ImportKey(key);
+    ASSERT_TRUE(q.ok()) << q.status().Message();
+    auto* bytes = static_cast<unsigned char*>(Local(*q));
+    // Another process maps the same arena and holds nothing of it.
+    const uint32_t slot = Find(*q)->slot;
+    Child bystander([&](Child::Side& side) {
+      if (!MapPeer(slot, 0).ok()) return 1;
+      side.Send(1);
+      side.Receive();
+      (*TheWorld())->LetGoOfDeadPeers(0);
+      side.Send(1);
+      side.Receive();
+      return 0;
+    });
+    bystander.Receive();
+    owner.Kill();
+    (*device::Join())->Repair(/*force=*/true);
+    bystander.Send(1);
+    bystander.Receive();
+    (*TheWorld())->LetGoOfDeadPeers(0);
+    for (size_t i = 0; i < 4 * kMiB; i += 4096) ASSERT_EQ(bytes[i], 0x5C) << "byte " << i;
+    EXPECT_TRUE(Check(*q, 4 * kMiB, "f", "x").ok());
+    // Once nobody here holds it, the mapping does not keep it either; late readers find zeros.
+    ASSERT_TRUE(CloseKey(key).ok());
+    (*TheWorld())->LetGoOfDeadPeers(0);
+    EXPECT_EQ(bytes[0], 0);
+    EXPECT_FALSE(ImportKey(key).ok());
+    bystander.Send(1);
+    EXPECT_EQ(bystander.Wait(), 0);
+  });
+  owner.Wait();
+}
+
+TEST_F(ShareTest, AnEntryThatServesANewOwnerCountsItsImportersAnew) {
+  Child first([](Child::Side& side) { return OwnABlock(side, 1); });
+  const std::string old_key = ReceiveText(first);
+  ISOLATED({
+    ASSERT_TRUE(ImportKey(old_key).ok());
+    first.Kill();
+    (*device::Join())->Repair(/*force=*/true);
+    // The next owner gets the same entry of the state file.
+    Child second([](Child::Side& side) { return OwnABlock(side, 2); });
+    const std::string key = ReceiveText(second);
+    auto q = ImportKey(key);
+    ASSERT_TRUE(q.ok()) << q.status().Message();
+    second.Send(1);
+    EXPECT_EQ(second.Receive(), 4 * kMiB) << "freed by its owner, held by us";
+    ASSERT_TRUE(CloseKey(old_key).ok());  // says nothing about the other
+    second.Send(1);
+    EXPECT_EQ(second.Receive(), 4 * kMiB + 512) << "still held by us";
+    EXPECT_EQ(static_cast<unsigned char*>(Local(*q))[5], 2);
+    EXPECT_TRUE(CloseKey(key).ok());
+    second.Send(1);
+    EXPECT_EQ(second.Wait(), 0);
+  });
+  first.Wait();
+}
+
+TEST_F(ShareTest, SharedAnewAfterARevocationEarlierImportersStillHold) {
+  Child owner([&](Child::Side& side) {
+    auto p = Allocate(0, 2 * kMiB);
+    const std::string key = *ExportKey(*p, 2 * kMiB, false);
+    const int32_t importer = static_cast<int32_t>(side.Receive());
+    const int32_t pids[] = {importer};
+    if (!AllowProcesses(key, pids).ok()) return 1;
+    SendText(side, key);
+    side.Receive();  // imported
+    if (!CloseKey(key).ok()) return 2;
+    const std::string again = *ExportKey(*p, 2 * kMiB, false);
+    if (again == key) return 3;
+    SendText(side, again);
+    side.Receive();
+    if (!Free(*p).ok()) return 4;
+    auto other = Allocate(0, 2 * kMiB);
+    if (!other.ok() || *other == *p) return 5;  // the first importer still holds the block
+    std::memset(Local(*other), 0x77, 2 * kMiB);
+    side.Send(UsageOf(0)->mine);
+    side.Receive();  // the importer has let go
+    (void)Allocate(0, 512).ok();
+    return UsageOf(0)->mine == 2 * kMiB + 512 ? 0 : 6;
+  });
+  ISOLATED({
+    owner.Send(static_cast<uint64_t>(getpid()));
+    const std::string key = ReceiveText(owner);
+    auto q = ImportKey(key);
+    ASSERT_TRUE(q.ok()) << q.status().Message();
+    owner.Send(1);
+    const std::string again = ReceiveText(owner);
+    EXPECT_EQ(ImportKey(again).status().code(), Code::kNoPermission) << "allowed under the old name only";
+    EXPECT_FALSE(ImportKey(key).ok()) << "revoked";
+    static_cast<unsigned char*>(Local(*q))[9] = 0x21;
+    owner.Send(1);
+    EXPECT_EQ(owner.Receive(), 4 * kMiB);
+    EXPECT_EQ(static_cast<unsigned char*>(Local(*q))[9], 0x21);
+    EXPECT_TRUE(CloseKey(key).ok());
+    owner.Send(1);
+  });
+  EXPECT_EQ(owner.Wait(), 0);
+}
+
 TEST_F(ShareTest, OnlyNamedProcessesMayImport) {
   ISOLATED({
     auto p = Allocate(0, 2 * kMiB);
@@ -198,9 +321,9 @@ TEST_F(VmmTest, MapsHandlesSideBySide) {
     // The creator lets go: mappings keep the memory.
     *b = Ref<Physical>();
     EXPECT_EQ(UsageOf(1)->mine, 22 * kMiB);
-    EXPECT_EQ(*Unmap(*second), 20 * kMiB);
+    EXPECT_EQ(Unmap(*second)->bytes, 20 * kMiB);
     EXPECT_EQ(UsageOf(1)->mine, 22 * kMiB);
-    EXPECT_EQ(*Unmap(at + 2 * kMiB), 20 * kMiB);
+    EXPECT_EQ(Unmap(at + 2 * kMiB)->bytes, 20 * kMiB);
     EXPECT_EQ(UsageOf(1)->mine, 2 * kMiB);
     EXPECT_FALSE(Check(at + 2 * kMiB, 1, "f", "x").ok());
     EXPECT_TRUE(Check(at, 2 * kMiB, "f", "x").ok());
@@ -209,6 +332,52 @@ TEST_F(VmmTest, MapsHandlesSideBySide) {
     EXPECT_TRUE(ReleaseAddress(at).ok());
     EXPECT_TRUE(ReleaseAddress(*second).ok());
     EXPECT_EQ(Local(at), nullptr);
+  });
+}
+
+// Whether the page at `address` can be read; a write(2) from it answers EFAULT instead of a signal.
+bool Readable(const void* address) {
+  int ends[2];
+  if (pipe(ends) != 0) return false;
+  const bool readable = write(ends[1], address, 1) == 1;
+  close(ends[0]);
+  close(ends[1]);
+  return readable;
+}
+
+TEST_F(VmmTest, UnmappedPagesStayForWorkThatWasQueued) {
+  ISOLATED({
+    auto range = ReserveAddress(8 * kMiB);
+    auto memory = MallocPhysical(0, 4 * kMiB);
+    auto small = MallocPhysical(0, 2 * kMiB);
+    ASSERT_TRUE(range.ok() && memory.ok() && small.ok());
+    char* const at = static_cast<char*>(*range);
+    ASSERT_TRUE(MapPhysical(at, 4 * kMiB, *memory).ok());
+    auto* bytes = static_cast<unsigned char*>(Local(at));
+    bytes[0] = 1;
+    bytes[3 * kMiB] = 3;
+    auto gone = Unmap(at);
+    ASSERT_TRUE(gone.ok());
+    *memory = Ref<Physical>();
+    EXPECT_FALSE(Check(at, 1, "f", "x").ok()) << "void for clients at once";
+    EXPECT_EQ(bytes[0], 1);
+    EXPECT_EQ(bytes[3 * kMiB], 3);
+    EXPECT_EQ(UsageOf(0)->mine, 6 * kMiB) << "counted as long as it is used";
+    // Something else is mapped over the first half meanwhile; the rest goes with its holder.
+    ASSERT_TRUE(MapPhysical(at, 2 * kMiB, *small).ok());
+    bytes[0] = 9;
+    gone->pages.reset();
+    EXPECT_EQ(UsageOf(0)->mine, 2 * kMiB);
+    EXPECT_EQ(bytes[0], 9);
+    EXPECT_TRUE(Readable(bytes + 2 * kMiB - 1));
+    EXPECT_FALSE(Readable(bytes + 2 * kMiB));
+    // A range that is released while work uses it keeps its addresses until that is done.
+    auto last = Unmap(at);
+    ASSERT_TRUE(ReleaseAddress(at).ok());
+    EXPECT_EQ(Local(at), nullptr);
+    EXPECT_EQ(bytes[0], 9);
+    last->pages.reset();
+    EXPECT_FALSE(Readable(bytes));
   });
 }
 

@@ -1,11 +1,13 @@
 #include "device/hbm/vmm.h"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <vector>
 
 #include "device/hbm/arena.h"
 #include "device/hbm/host_memory.h"
+#include "device/hbm/range_allocator.h"
 #include "device/hbm/region.h"
 #include "device/hbm/share.h"
 #include "device/hbm/world.h"
@@ -18,12 +20,15 @@ struct Mapping {
   Ref<Physical> memory;
 };
 
+struct Leaving;
+
 struct Reservation {
   Region* region = nullptr;
-  std::mutex mutex;  // guards mappings
+  std::mutex mutex;  // guards what follows
   std::map<uint64_t, Mapping> mappings;
-  std::atomic<uint64_t> epoch{1};  // changes with every unmapping
+  std::vector<const Leaving*> leaving;  // unmapped by the client, not by us yet
   bool released = false;
+  std::atomic<uint64_t> epoch{1};  // changes with every unmapping
 
   // The mapping that holds `at`; end() when none. Lock held.
   std::map<uint64_t, Mapping>::iterator Holding(uint64_t at) {
@@ -31,6 +36,33 @@ struct Reservation {
     if (next == mappings.begin()) return mappings.end();
     --next;
     return at - next->first < next->second.bytes ? next : mappings.end();
+  }
+};
+
+// A mapping that the client took away while queued work may still use it; goes with its last holder.
+struct Leaving {
+  Reservation* reservation;
+  uint64_t at, bytes;
+  Ref<Physical> memory;
+
+  ~Leaving() {
+    const std::lock_guard lock(reservation->mutex);
+    std::erase(reservation->leaving, this);
+    // What was mapped there anew, or is leaving for other work, stays.
+    std::vector<Range> taken;
+    for (const auto& [start, mapping] : reservation->mappings) taken.push_back({start, mapping.bytes});
+    for (const Leaving* other : reservation->leaving) taken.push_back({other->at, other->bytes});
+    std::sort(taken.begin(), taken.end(), [](const Range& a, const Range& b) { return a.offset < b.offset; });
+    uint64_t next = at;
+    const uint64_t end = at + bytes;
+    for (const Range& range : taken) {
+      if (range.end() <= next) continue;
+      if (range.offset >= end) break;
+      if (range.offset > next) MapNothing(reservation->region, next, range.offset - next);
+      next = range.end();
+    }
+    if (next < end) MapNothing(reservation->region, next, end - next);
+    if (reservation->released && reservation->leaving.empty()) RemoveRegion(reservation->region);
   }
 };
 
@@ -62,7 +94,7 @@ int Physical::fd() const { return arena_ != nullptr ? arena_->fd() : peer_->fd.g
 
 Physical::~Physical() {
   if (peer_ != nullptr) {
-    if (!peer_->region->inherited.load(std::memory_order_relaxed)) DropImport(import_index_);
+    if (!peer_->region->inherited.load(std::memory_order_relaxed)) DropImport(*peer_, import_index_);
     return;
   }
   if (arena_->region().inherited.load(std::memory_order_relaxed))
@@ -117,7 +149,11 @@ Status ReleaseAddress(void* client) {
         .Remedy("Call aclrtUnmapMem for each first.");
   }
   reservation->released = true;
-  RemoveRegion(reservation->region);
+  if (reservation->leaving.empty()) {
+    RemoveRegion(reservation->region);
+  } else {
+    HideRegion(reservation->region);  // the last that leaves takes the addresses along
+  }
   std::lock_guard keep(released_mutex);
   Released().push_back(reservation);
   return {};
@@ -162,24 +198,21 @@ Status MapPhysical(void* client, size_t bytes, Ref<Physical> memory) {
   return {};
 }
 
-Result<size_t> Unmap(void* client) {
+Result<Unmapped> Unmap(void* client) {
   if (client == nullptr) return Error(Code::kInvalidParam, "aclrtUnmapMem: virPtr is null.");
   NPU_ASSIGN(Reservation * reservation, ReservationAt(client, "aclrtUnmapMem"));
   const uint64_t at = reinterpret_cast<uintptr_t>(client) - reservation->region->client;
-  Mapping gone;
-  {
-    std::lock_guard lock(reservation->mutex);
-    auto found = reservation->mappings.find(at);
-    if (found == reservation->mappings.end()) {
-      return Error(Code::kOutOfRange, "aclrtUnmapMem: nothing is mapped at {}.", client)
-          .Remedy("Pass the address given to aclrtMapMem.");
-    }
-    MapNothing(reservation->region, at, found->second.bytes);
-    reservation->epoch.fetch_add(1, std::memory_order_release);
-    gone = std::move(found->second);
-    reservation->mappings.erase(found);
+  std::lock_guard lock(reservation->mutex);
+  auto found = reservation->mappings.find(at);
+  if (found == reservation->mappings.end()) {
+    return Error(Code::kOutOfRange, "aclrtUnmapMem: nothing is mapped at {}.", client)
+        .Remedy("Pass the address given to aclrtMapMem.");
   }
-  return gone.bytes;
+  auto gone = std::shared_ptr<Leaving>(new Leaving{reservation, at, found->second.bytes, std::move(found->second.memory)});
+  reservation->leaving.push_back(gone.get());
+  reservation->mappings.erase(found);
+  reservation->epoch.fetch_add(1, std::memory_order_release);
+  return Unmapped{gone->bytes, std::move(gone)};
 }
 
 Ref<Physical> PhysicalAt(const void* client) {

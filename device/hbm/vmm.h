@@ -3,7 +3,7 @@
 //   NPU_ASSIGN(Ref<Physical> memory, MallocPhysical(card, 20 << 20));
 //   NPU_ASSIGN(void* range, ReserveAddress(size_t{1} << 30));
 //   NPU_TRY(MapPhysical(range, 20 << 20, memory));          // the mapping keeps the memory alive
-//   NPU_TRY(Unmap(range));
+//   NPU_ASSIGN(Unmapped gone, Unmap(range));                // pages go with gone.pages
 //   NPU_TRY(ReleaseAddress(range));
 //
 // A handle is a range of its owner's arena. Sizes and addresses are multiples of 2 MiB. Memory goes with its last
@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 
@@ -80,8 +81,13 @@ Result<void*> ReserveAddress(size_t bytes);
 Status ReleaseAddress(void* client);
 // The whole of `memory` at `client`, inside one reservation and where nothing is mapped yet.
 Status MapPhysical(void* client, size_t bytes, Ref<Physical> memory);
-// By the start of the mapping; says its size.
-Result<size_t> Unmap(void* client);
+// By the start of the mapping. For clients the addresses are void at once; what is mapped there stays as long as `pages`
+// is held, for work that was queued before and still uses it.
+struct Unmapped {
+  size_t bytes = 0;
+  std::shared_ptr<void> pages;
+};
+Result<Unmapped> Unmap(void* client);
 // The memory mapped at an address, and a null Ref when there is none.
 Ref<Physical> PhysicalAt(const void* client);
 

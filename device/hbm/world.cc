@@ -1,7 +1,5 @@
 #include "device/hbm/world.h"
 
-#include <fcntl.h>
-
 #include "base/log/log.h"
 #include "base/os/fork.h"
 #include "device/machine/repair.h"
@@ -46,11 +44,11 @@ Result<Arena*> World::ArenaOf(int card) {
 }
 
 Result<Peer*> World::PeerOf(uint32_t slot, int card) {
-  EmptyDeadPeers();
+  LetGoOfDeadPeers();
   std::lock_guard lock(mutex_);
   const auto key = std::make_pair(slot, card);
   if (auto at = peers_.find(key); at != peers_.end()) {
-    if (!at->second->emptied) return at->second.get();
+    if (!at->second->let_go.load(std::memory_order_relaxed)) return at->second.get();
     return Error(Code::kRemoteError, "The process that owns the memory of card {} has ended.", card)
         .Remedy("Start all processes anew.");
   }
@@ -67,17 +65,23 @@ Result<Peer*> World::PeerOf(uint32_t slot, int card) {
   return peers_.emplace(key, std::move(peer)).first->second.get();
 }
 
-void World::EmptyDeadPeers() {
-  // A peer that has ended may have left results that somebody still copies out; what is ten seconds old is nobody's.
-  constexpr uint64_t kGraceMs = 10'000;
+void World::LetGoOfDeadPeers(uint64_t grace_ms) {
+  // A collective that has not noticed yet may still be reading; what is ten seconds old is nobody's.
   std::lock_guard lock(mutex_);
   const uint64_t now = device::NowMs();
   for (auto& [key, peer] : peers_) {
-    if (peer->emptied || machine_->IsAlive(peer->slot)) continue;
+    if (peer->let_go.load(std::memory_order_relaxed) || machine_->IsAlive(peer->slot)) continue;
     if (peer->gone_ms == 0) peer->gone_ms = now;
-    if (now - peer->gone_ms < kGraceMs) continue;
-    fallocate(peer->fd.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(peer->region->bytes));
-    peer->emptied = true;
+    if (now - peer->gone_ms < grace_ms) continue;
+    // Both sides set their mark before they look at the other's: an import that comes now sees ours, or we see it.
+    peer->let_go.store(true, std::memory_order_seq_cst);
+    if (peer->holds.load(std::memory_order_seq_cst) != 0) {
+      peer->let_go.store(false, std::memory_order_relaxed);
+      continue;
+    }
+    MapZeros(peer->region);
+    os::ForgetInChildren(peer->fd.get());
+    peer->fd.Reset();
   }
 }
 

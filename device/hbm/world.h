@@ -22,8 +22,9 @@ struct Peer {
   int card = -1;
   os::Fd fd;
   Region* region = nullptr;
-  uint64_t gone_ms = 0;  // when it was first seen dead
-  bool emptied = false;  // its pages were given back
+  uint64_t gone_ms = 0;              // when it was first seen dead
+  std::atomic<uint32_t> holds{0};    // imports of this process that need its memory
+  std::atomic<bool> let_go{false};   // it has ended and we no longer keep its memory
   std::unique_ptr<Populated> populated;
 };
 
@@ -42,13 +43,16 @@ class World {
   Arena* ArenaIfMade(int card) const { return arenas_[card].load(std::memory_order_acquire); }
   // The mapped arena of another process.
   Result<Peer*> PeerOf(uint32_t slot, int card);
-  // Pages of peers that died a while ago, which our mappings would otherwise keep.
-  void EmptyDeadPeers();
+  // Memory of peers that ended a while ago lives as long as somebody maps it: lets go of what no import of ours holds.
+  // What another process holds is that process's alone.
+  static constexpr uint64_t kGraceMs = 10'000;
+  void LetGoOfDeadPeers(uint64_t grace_ms = kGraceMs);
   uint64_t TrimAll();
 
   std::mutex share_mutex;  // guards what follows
   std::map<std::pair<const Region*, uint64_t>, Import> imports;
-  std::map<uint32_t, uint32_t> held;       // by index of an export: how often we import it
+  // By index and owner of an export: how often we import it. An entry serves another owner once its own has ended.
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> held;
   std::map<uint32_t, Physical*> exported;  // by index of an export: our own handle, not counted
 
  private:
@@ -70,7 +74,7 @@ World* WorldIfMade();
 // (peer.cc).
 void StartServing(World& world);
 Result<os::Fd> FetchArena(const device::Machine& machine, uint32_t slot, int card, uint64_t* bytes);
-// Asks every other process of the machine that keeps freed pages to give them back.
+// Asks every other process of the machine to give back freed pages and the memory of processes that have ended.
 void AskOthersToTrim(const device::Machine& machine);
 
 }  // namespace npu::hbm
