@@ -11,10 +11,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <system_error>
-#include <thread>
 #include <utility>
 
+#include "base/os/thread.h"
 #include "runtime/workers/process.h"
 
 namespace npu::rt {
@@ -24,20 +23,29 @@ constexpr auto kUnsubscribePatience = std::chrono::seconds(5);
 
 // One function to call, shared between the stream's task and the thread that calls it: either may go first.
 struct Call {
+  enum class State : uint8_t { kWaiting, kRunning, kDone, kAbandoned };
   HostFunction function;
   void* data;
   const TaskStream* stream;
   Waker waker;
-  std::atomic<bool> done{false};
+  std::atomic<State> state{State::kWaiting};
 
   void Run() {
+    State waiting = State::kWaiting;
+    if (!state.compare_exchange_strong(waiting, State::kRunning, std::memory_order_acq_rel)) return;
     // At exit the interpreter or objects behind the function may be gone.
     if (!Exiting()) function(data);
-    Finish();
-  }
-  void Finish() {
-    done.store(true, std::memory_order_release);
+    state.store(State::kDone, std::memory_order_release);
     waker.Wake();
+  }
+  // It will not be called any more, unless it has begun.
+  void Abandon() {
+    State waiting = State::kWaiting;
+    if (state.compare_exchange_strong(waiting, State::kAbandoned, std::memory_order_acq_rel)) waker.Wake();
+  }
+  bool Over() const {
+    const State now = state.load(std::memory_order_acquire);
+    return now == State::kDone || now == State::kAbandoned;
   }
 };
 
@@ -75,6 +83,15 @@ class Line {
     }
     return served;
   }
+  // What is queued for `stream` will not be called.
+  void Abandon(const TaskStream* stream) {
+    std::deque<std::shared_ptr<Call>> rest;
+    {
+      const std::lock_guard lock(mutex_);
+      rest = TakeOf(stream);
+    }
+    for (const auto& call : rest) call->Abandon();
+  }
   // Until nothing of `stream` is queued or running; what is left then is finished without being called.
   void Leave(const TaskStream* stream, Deadline deadline) {
     std::deque<std::shared_ptr<Call>> rest;
@@ -85,19 +102,25 @@ class Line {
         return !inside && std::none_of(calls_.begin(), calls_.end(), [&](const auto& c) { return c->stream == stream; });
       };
       changed_.wait_until(lock, deadline.at(), free);
-      for (auto call = calls_.begin(); call != calls_.end();) {
-        if ((*call)->stream == stream) {
-          rest.push_back(std::move(*call));
-          call = calls_.erase(call);
-        } else {
-          ++call;
-        }
-      }
+      rest = TakeOf(stream);
     }
-    for (const auto& call : rest) call->Finish();
+    for (const auto& call : rest) call->Abandon();
   }
 
  private:
+  std::deque<std::shared_ptr<Call>> TakeOf(const TaskStream* stream) {
+    std::deque<std::shared_ptr<Call>> taken;
+    for (auto call = calls_.begin(); call != calls_.end();) {
+      if ((*call)->stream == stream) {
+        taken.push_back(std::move(*call));
+        call = calls_.erase(call);
+      } else {
+        ++call;
+      }
+    }
+    return taken;
+  }
+
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::shared_ptr<Call>> calls_;
@@ -110,8 +133,11 @@ class CallTask final : public Task {
   CallTask(std::shared_ptr<Call> call, std::shared_ptr<Line> line, bool block)
       : call_(std::move(call)), line_(std::move(line)), block_(block) {}
   Outcome Run(TaskContext& context) override {
-    if (call_->done.load(std::memory_order_acquire)) return Outcome::Done();
-    if (context.stopping) return Outcome::Done(Error(Code::kStreamAbort, "A host function was abandoned: its stream was aborted."));
+    if (call_->Over()) return Outcome::Done();
+    if (context.stopping) {
+      call_->Abandon();
+      return Outcome::Done(Error(Code::kStreamAbort, "A host function was abandoned: its stream was aborted."));
+    }
     if (!line_) return Outcome::Parked();
     if (block_) call_->waker = context.waker;
     std::exchange(line_, nullptr)->Push(call_);
@@ -156,20 +182,13 @@ Status AlreadyBound(const TaskStream& stream, const char* how, const char* funct
       .Remedy("Use either aclrtSubscribeReport with aclrtLaunchCallback or aclrtLaunchHostFunc on a stream.");
 }
 
-Result<std::shared_ptr<Line>> HostLine(int card, const char* function) {
+Result<std::shared_ptr<Line>> HostLine(int card) {
   auto& line = registry().host_lines[card];
   if (line) return line;
   auto made = std::make_shared<Line>();
-  const BlockSignals blocked;
-  try {
-    std::thread([made] {
-      pthread_setname_np(pthread_self(), "npu-host");
-      while (true) made->Serve(Deadline::Never());
-    }).detach();
-  } catch (const std::system_error&) {
-    return Error(Code::kResourceExhausted, "{}: the system refused to start a thread for host functions.", function)
-        .Remedy("Raise the limit of processes or threads (ulimit -u, pids.max of the cgroup).");
-  }
+  NPU_TRY(os::Detach("npu-host", [made] {
+    while (true) made->Serve(Deadline::Never());
+  }));
   line = made;
   return line;
 }
@@ -244,7 +263,7 @@ Status ProcessCallbacks(Deadline deadline, const char* function) {
   return Error(Code::kReportTimeout, "{}: no callback came within the time limit.", function).Remedy("Call it again; this is no fault.");
 }
 
-void ForgetCallbacks(const TaskStream& stream) {
+void ForgetCallbacks(const TaskStream& stream, bool abandon) {
   Registry& r = registry();
   const std::lock_guard lock(r.mutex);
   const auto found = r.bindings.find(&stream);
@@ -252,6 +271,9 @@ void ForgetCallbacks(const TaskStream& stream) {
   const uint64_t thread_id = found->second.thread_id;
   const bool counted = !found->second.host_functions;
   r.bindings.erase(found);
+  if (counted && abandon) {
+    if (const auto line = r.lines.find(thread_id); line != r.lines.end()) line->second->Abandon(&stream);
+  }
   if (counted && --r.streams_of[thread_id] <= 0) {
     r.streams_of.erase(thread_id);
     r.lines.erase(thread_id);
@@ -265,7 +287,7 @@ Status QueueHostFunction(HostFunction call, void* data, TaskStream& stream, cons
     const std::lock_guard lock(r.mutex);
     const auto [place, fresh] = r.bindings.try_emplace(&stream, Binding{0, true});
     if (!fresh && !place->second.host_functions) return AlreadyBound(stream, "bound to a thread by aclrtSubscribeReport", function);
-    NPU_ASSIGN(line, HostLine(stream.card(), function));
+    NPU_ASSIGN(line, HostLine(stream.card()));
   }
   return stream.Enqueue(std::make_unique<CallTask>(MakeCall(call, data, stream), std::move(line), /*block=*/true));
 }

@@ -24,8 +24,8 @@ Status QueueCallback(HostFunction call, void* data, bool block, TaskStream& stre
 // On the subscribed thread: waits for callbacks and runs all that came. kReportTimeout when none came before the deadline.
 Status ProcessCallbacks(Deadline deadline, const char* function);
 
-// Forgets a stream that is being destroyed.
-void ForgetCallbacks(const TaskStream& stream);
+// Forgets a stream that is being destroyed; with `abandon`, callbacks that wait for their thread are not called any more.
+void ForgetCallbacks(const TaskStream& stream, bool abandon);
 
 // Later tasks of the stream wait until the function has returned.
 Status QueueHostFunction(HostFunction call, void* data, TaskStream& stream, const char* function);

@@ -189,7 +189,7 @@ Status Context::DestroyStream(void* raw, bool force, const char* function) {
   if (!force) static_cast<void>(stream->WaitIdle(Deadline::In(kClosePatience)));
   stream->Abort(gone);
   static_cast<void>(stream->WaitIdle(Deadline::In(kAbortPatience)));
-  ForgetCallbacks(*stream);
+  ForgetCallbacks(*stream, force);
   stream_ids().Give(card_, stream->id());
   return {};
 }
@@ -241,7 +241,7 @@ void Context::Close(Deadline patience) {
   for (void* raw : handles) {
     auto stream = stream_table().Remove(raw, "", "stream");
     if (!stream.ok()) continue;
-    ForgetCallbacks(**stream);
+    ForgetCallbacks(**stream, /*abandon=*/true);
     stream_ids().Give(card_, (*stream)->id());
   }
   static_cast<void>(context_table().Remove(handle_, "", "context"));

@@ -1,8 +1,10 @@
 #include "runtime/context/limits.h"
 
+#include <algorithm>
 #include <atomic>
 
 #include "runtime/context/devices.h"
+#include "runtime/workers/pool.h"
 
 namespace npu::rt {
 namespace {
@@ -41,7 +43,18 @@ Result<uint32_t> DeviceCoreLimit(int device, int kind, const char* function) {
   return limit == 0 ? all : limit;
 }
 
-void SetDeviceCoreLimit(int device, int kind, uint32_t cores) { core_limits[device][kind].store(cores, std::memory_order_relaxed); }
+Status SetDeviceCoreLimit(int device, int kind, uint32_t cores, const char* function) {
+  NPU_ASSIGN(const int card, PhysicalOf(device, function));
+  core_limits[device][kind].store(cores, std::memory_order_relaxed);
+  int thousandths = 1000;
+  for (int k = 0; k < 2; ++k) {
+    NPU_ASSIGN(const uint32_t all, CoreNumber(k, function));
+    const uint32_t limit = core_limits[device][k].load(std::memory_order_relaxed);
+    if (limit != 0) thousandths = std::min(thousandths, std::max<int>(1, static_cast<int>(uint64_t{1000} * limit / all)));
+  }
+  Pool::Of(card).parallel().Limit(thousandths);
+  return {};
+}
 
 void SetSaturationMode(int device, int mode) { saturation_modes[device].store(mode + 1, std::memory_order_relaxed); }
 int SaturationMode(int device) {

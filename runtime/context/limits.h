@@ -14,7 +14,8 @@ bool PeerAccess(int device, int peer);
 // Cores kernels may count on (kind 0 cube, 1 vector): the profile's number unless lowered.
 Result<uint32_t> CoreNumber(int kind, const char* function);
 Result<uint32_t> DeviceCoreLimit(int device, int kind, const char* function);
-void SetDeviceCoreLimit(int device, int kind, uint32_t cores);  // 0: back to the profile's
+// 0: back to the profile's. The threads that kernels of this process use on the card shrink in proportion, at least to one.
+Status SetDeviceCoreLimit(int device, int kind, uint32_t cores, const char* function);
 
 // 0 saturation, 1 inf and nan.
 void SetSaturationMode(int device, int mode);

@@ -50,7 +50,10 @@ class WaitTask final : public Task {
       : mark_(std::move(mark)), own_(own), limit_ms_(limit_ms), pending_(std::move(pending)) {
     pending_->fetch_add(1, std::memory_order_relaxed);
   }
-  ~WaitTask() override { pending_->fetch_sub(1, std::memory_order_release); }
+  ~WaitTask() override {
+    if (parked_) mark_->RemoveWaker(this);
+    pending_->fetch_sub(1, std::memory_order_release);
+  }
 
   Outcome Run(TaskContext& context) override {
     if (mark_->done()) return Finished();
@@ -59,7 +62,7 @@ class WaitTask final : public Task {
       if (!started_) {
         started_ = true;
         deadline_ = Deadline::FromMs(static_cast<int64_t>(limit_ms_));
-        WakeAt(deadline_.at(), context.waker);
+        alarm_.Set(deadline_.at(), context.waker);
       } else if (deadline_.passed()) {
         return Outcome::Done(Error(Code::kEventSyncTimeout,
                                    "Stream {} of card {} waited {} ms for an event that was not reached.", own_.id(),
@@ -68,7 +71,8 @@ class WaitTask final : public Task {
       }
     }
     Ref<TaskStream> recorder;
-    if (!mark_->AddWaker(context.waker, &recorder)) return Finished();
+    if (!mark_->AddWaker(this, context.waker, &recorder)) return Finished();
+    parked_ = true;
     own_.SetBlockedOn(std::move(recorder));
     return Outcome::Parked();
   }
@@ -81,8 +85,9 @@ class WaitTask final : public Task {
   std::shared_ptr<EventMark> mark_;
   TaskStream& own_;
   const uint64_t limit_ms_;
-  bool started_ = false;
+  bool started_ = false, parked_ = false;
   Deadline deadline_ = Deadline::Never();
+  Alarm alarm_;
   std::shared_ptr<std::atomic<int>> pending_;
 };
 
@@ -123,7 +128,7 @@ class SharedWaitTask final : public Task {
       return Outcome::Done(Error(Code::kEventSyncTimeout, "A shared event was not reached within the limit of its wait.")
                                .Remedy("Look at the process that records it, or raise the limit."));
     }
-    event_->shared()->WakeOnChange(seen, context.waker);
+    event_->shared()->WakeOnChange(seen, context.waker, wait_);
     return Outcome::Parked();
   }
   const char* Name() const override { return "event wait"; }
@@ -132,6 +137,7 @@ class SharedWaitTask final : public Task {
   Ref<Event> event_;
   const uint64_t number_;
   const Deadline deadline_;
+  BellWait wait_;
 };
 
 class FunctionTask final : public Task {
@@ -166,26 +172,36 @@ Status ForExternalOnly(const Event& event, const char* function) {
 }  // namespace
 
 void EventMark::Finish(Status status) {
-  std::vector<Waker> wake;
+  std::vector<std::pair<const void*, Waker>> wake;
   Ref<TaskStream> stream;
   {
     const std::lock_guard lock(mutex_);
     if (done()) return;
     status_ = std::move(status);
     time_ns_ = NowNs();
-    wake.swap(wakers_);
+    wake = wakers_.TakeAll();
     std::swap(stream, stream_);
     done_.store(true, std::memory_order_release);
   }
-  for (const Waker& waker : wake) waker.Wake();
+  for (const auto& [who, waker] : wake) waker.Wake();
 }
 
-bool EventMark::AddWaker(const Waker& waker, Ref<TaskStream>* recorder) {
+bool EventMark::AddWaker(const void* who, const Waker& waker, Ref<TaskStream>* recorder) {
   const std::lock_guard lock(mutex_);
   if (done()) return false;
-  wakers_.push_back(waker);
+  wakers_.Add(who, waker);
   *recorder = stream_;
   return true;
+}
+
+void EventMark::RemoveWaker(const void* who) {
+  const std::lock_guard lock(mutex_);
+  wakers_.Remove(who);
+}
+
+size_t EventMark::waiting() const {
+  const std::lock_guard lock(mutex_);
+  return wakers_.size();
 }
 
 void EventMark::SetPlace(Ref<TaskStream> stream, uint64_t position) {
@@ -204,11 +220,7 @@ Status EventMark::Wait(Deadline deadline, const char* function) {
       stream = stream_;
       position = position_;
     }
-    // Without a place the recording thread is still inside its call; it is about to set one.
-    if (!stream) {
-      Pause();
-      continue;
-    }
+    if (!stream) break;  // done since the look above: a mark that others see has its place until then
     if (!stream->WaitFor(position, deadline).ok() && !done()) {
       return Error(Code::kEventSyncTimeout, "{}: the event was not reached within the time limit; stream {} of card {} is to record it.",
                    function, stream->id(), stream->card())
@@ -243,14 +255,13 @@ Status Event::Record(TaskStream& stream, const char* function) {
   } else {
     task = std::make_unique<RecordTask>(mark);
   }
-  {
-    const std::lock_guard lock(mutex_);
-    latest_ = mark;
-  }
   uint64_t position = 0;
-  NPU_TRY(stream.Submit(std::move(task), &position));
-  if (!mark->done()) mark->SetPlace(Ref<TaskStream>::Share(&stream), position);
-  return {};
+  Status status = stream.Submit(std::move(task), &position);
+  if (status.ok() && !mark->done()) mark->SetPlace(Ref<TaskStream>::Share(&stream), position);
+  // Only now may others wait for it: they need to know where it stands. Where it was refused they learn why.
+  const std::lock_guard lock(mutex_);
+  latest_ = std::move(mark);
+  return status;
 }
 
 Status Event::WaitOn(TaskStream& stream, uint64_t limit_ms, const char* function) {

@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <vector>
 
 #include "base/handle/ref.h"
 #include "base/status/status.h"
@@ -21,6 +20,7 @@
 #include "base/time/deadline.h"
 #include "runtime/event/shared_mark.h"
 #include "runtime/stream/task_stream.h"
+#include "runtime/workers/waker_list.h"
 
 namespace npu::rt {
 
@@ -44,16 +44,19 @@ class EventMark {
   int64_t time_ns() const { return time_ns_; }
 
   void Finish(Status status);
-  // Parks: false when the mark is done already.
-  bool AddWaker(const Waker& waker, Ref<TaskStream>* recorder);
+  // Parks the task `who`: false when the mark is done already.
+  bool AddWaker(const void* who, const Waker& waker, Ref<TaskStream>* recorder);
+  void RemoveWaker(const void* who);
+  size_t waiting() const;  // for tests
+  // Before anybody else sees the mark.
   void SetPlace(Ref<TaskStream> stream, uint64_t position);
   // Helps and waits until the mark is done.
   Status Wait(Deadline deadline, const char* function);
 
  private:
-  std::mutex mutex_;
-  std::vector<Waker> wakers_;
-  Ref<TaskStream> stream_;  // until done
+  mutable std::mutex mutex_;
+  WakerList wakers_;
+  Ref<TaskStream> stream_;  // from SetPlace until done
   uint64_t position_ = 0;
   Status status_;
   int64_t time_ns_ = 0;

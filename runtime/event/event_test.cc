@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/workers/timer.h"
+
 namespace npu::rt {
 namespace {
 
@@ -119,6 +121,54 @@ TEST(Event, AWaitWithALimitFailsItsStream) {
   EXPECT_EQ(event->Synchronize(Deadline::In(milliseconds(20)), kFn).code(), Code::kEventSyncTimeout);
   a->Abort(Error(Code::kStreamAbort, "over"));
   EXPECT_EQ(event->Synchronize(Soon(), kFn).code(), Code::kStreamAbort);
+}
+
+TEST(Event, AWaitThatEndsLeavesNothingBehind) {
+  Pool pool(0, 1);
+  auto a = TaskStream::Make(pool, {}), b = TaskStream::Make(pool, {});
+  auto event = Make();
+  std::atomic<bool> go{false};
+  const size_t alarms = Alarm::Pending();
+  // Reached in time: the limit of an hour is taken back.
+  ASSERT_TRUE(a->Enqueue(Do([&] { while (!go) Pause(); })).ok());
+  ASSERT_TRUE(event->Record(*a, kFn).ok());
+  ASSERT_TRUE(event->WaitOn(*b, 3'600'000, kFn).ok());
+  go = true;
+  EXPECT_TRUE(b->Synchronize(Soon()).ok());
+  EXPECT_EQ(Alarm::Pending(), alarms);
+  // Given up: the mark no longer knows the waiter.
+  ASSERT_TRUE(a->Enqueue(std::make_unique<FunctionTask>(
+      [&](TaskContext& c) { return c.stopping ? Outcome::Done() : Outcome::Parked(); }, 0)).ok());
+  ASSERT_TRUE(event->Record(*a, kFn).ok());
+  const auto mark = event->latest();
+  ASSERT_TRUE(event->WaitOn(*b, 10, kFn).ok());
+  EXPECT_EQ(b->Synchronize(Soon()).code(), Code::kEventSyncTimeout);
+  EXPECT_EQ(mark->waiting(), 0u);
+  EXPECT_EQ(Alarm::Pending(), alarms);
+  a->Abort(Error(Code::kStreamAbort, "over"));
+}
+
+TEST(Event, ARecordThatIsSlowedDownDoesNotHoldThoseWhoWaitForTheEvent) {
+  Pool pool(0, 1);
+  auto stream = TaskStream::Make(pool, {});
+  auto event = Make();
+  std::atomic<bool> go{false}, recorded{false};
+  ASSERT_TRUE(stream->Enqueue(Do([&] { while (!go) std::this_thread::yield(); })).ok());
+  std::thread producer([&] {
+    // The last of these are slowed down inside their call until the stream moves.
+    for (size_t i = 0; i < TaskStream::kDepth + 100; ++i) {
+      if (!event->Record(*stream, kFn).ok()) std::abort();
+    }
+    recorded = true;
+  });
+  while (!event->latest()) std::this_thread::yield();
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(event->Synchronize(Deadline::In(milliseconds(5)), kFn).code(), Code::kEventSyncTimeout);
+  }
+  EXPECT_FALSE(recorded);
+  go = true;
+  producer.join();
+  EXPECT_TRUE(event->Synchronize(Soon(), kFn).ok());
 }
 
 TEST(Event, WhoWaitsForAFailedStreamLearnsOfIt) {

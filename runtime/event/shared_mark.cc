@@ -6,7 +6,6 @@
 
 #include "device/doorbell/doorbell.h"
 #include "runtime/context/devices.h"
-#include "runtime/workers/bell.h"
 
 namespace npu::rt {
 namespace {
@@ -107,8 +106,8 @@ Result<bool> SharedMark::Reached(uint64_t number) const {
 
 uint32_t SharedMark::BellSeen() const { return device::BellCount(machine_); }
 
-void SharedMark::WakeOnChange(uint32_t bell_seen, const Waker& waker) const {
-  WakeOnBell(machine_, bell_seen, waker, Deadline::Clock::now() + kAskAfter);
+void SharedMark::WakeOnChange(uint32_t bell_seen, const Waker& waker, BellWait& wait) const {
+  wait.Set(machine_, bell_seen, waker, Deadline::Clock::now() + kAskAfter);
 }
 
 Status SharedMark::Wait(uint64_t number, Deadline deadline, const char* function) const {

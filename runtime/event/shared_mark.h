@@ -13,6 +13,7 @@
 #include "base/time/deadline.h"
 #include "device/machine/cells.h"
 #include "device/machine/machine.h"
+#include "runtime/workers/bell.h"
 
 namespace npu::rt {
 
@@ -37,7 +38,7 @@ class SharedMark {
   // Whether record `number` has run; kRemoteError when it never will: its process or the event's maker died, or its stream failed.
   Result<bool> Reached(uint64_t number) const;
   // Parks a task until something changed.
-  void WakeOnChange(uint32_t bell_seen, const Waker& waker) const;
+  void WakeOnChange(uint32_t bell_seen, const Waker& waker, BellWait& wait) const;
   uint32_t BellSeen() const;
   Status Wait(uint64_t number, Deadline deadline, const char* function) const;
 

@@ -1,9 +1,12 @@
 #include "runtime/memory/copy.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <memory>
+#include <new>
 
+#include "device/hbm/foreign.h"
 #include "device/hbm/hbm.h"
 #include "runtime/context/devices.h"
 #include "runtime/context/limits.h"
@@ -48,6 +51,26 @@ class CopyTask final : public Task {
 
  private:
   const CopyPlan plan_;
+};
+
+// Bytes that wait in places of ours, in all streams; more than this is not kept back.
+constexpr size_t kMostStagedBytes = size_t{256} << 20;
+std::atomic<size_t> staged_bytes{0};
+
+class StagedCopyTask final : public Task {
+ public:
+  StagedCopyTask(const CopyPlan& plan, std::unique_ptr<char[]> staged) : plan_(plan), staged_(std::move(staged)) {}
+  ~StagedCopyTask() override { staged_bytes.fetch_sub(plan_.Bytes(), std::memory_order_relaxed); }
+  Outcome Run(TaskContext& context) override {
+    CopyNow(plan_, context.parallel);
+    return Outcome::Done();
+  }
+  const char* Name() const override { return "memcpy"; }
+  uint32_t CostNs() const override { return rt::CostNs(plan_.Bytes()); }
+
+ private:
+  const CopyPlan plan_;
+  const std::unique_ptr<char[]> staged_;
 };
 
 struct Fill {
@@ -111,17 +134,20 @@ Result<CopyKind> CopyKindOf(int number, const char* function) {
 }
 
 Result<Side> LookAt(const void* address, size_t bytes, const char* function, const char* param) {
+  char* here = static_cast<char*>(const_cast<void*>(address));
+  if (const auto foreign = hbm::FindForeign(address)) {
+    // A registered range may be a part of the client's block: what lies behind it is pageable.
+    const size_t left = foreign->bytes - static_cast<size_t>(here - static_cast<char*>(foreign->begin));
+    return Side{here, bytes > left ? Place::kPageable : Place::kRegistered};
+  }
   if (void* local = hbm::Local(address)) {
     NPU_TRY(hbm::Check(address, bytes, function, param));
     return Side{static_cast<char*>(local), Place::kDevice};
   }
   const auto host = FindHost(address);
-  char* here = static_cast<char*>(const_cast<void*>(address));
   if (!host) return Side{here, Place::kPageable};
   const size_t left = host->bytes - static_cast<size_t>(here - static_cast<char*>(host->begin));
   if (bytes > left) {
-    // A registered range may be a part of the client's block: what lies behind it is pageable. One of ours ends here.
-    if (host->registered) return Side{here, Place::kPageable};
     return Error(Code::kOutOfRange, "{}: {} {} has {} bytes left in its pinned block, but {} are asked for.", function, param,
                  fmt::ptr(address), left, bytes)
         .Remedy("Copy no more than was allocated.");
@@ -182,6 +208,27 @@ Status CopyOn(const CopyPlan& plan, Stream& stream) {
         return Outcome::Done();
       },
       [](void* self) -> TaskPtr { return std::make_unique<CopyTask>(*static_cast<const CopyPlan*>(self)); }, CostNs(plan.Bytes()));
+}
+
+Result<bool> CopyStagedOn(const CopyPlan& plan, Stream& stream) {
+  const size_t bytes = plan.Bytes();
+  if (staged_bytes.fetch_add(bytes, std::memory_order_relaxed) + bytes > kMostStagedBytes) {
+    staged_bytes.fetch_sub(bytes, std::memory_order_relaxed);
+    return false;
+  }
+  std::unique_ptr<char[]> staged(new (std::nothrow) char[bytes]);
+  if (!staged) {
+    staged_bytes.fetch_sub(bytes, std::memory_order_relaxed);
+    return false;
+  }
+  for (size_t row = 0; row < plan.rows; ++row) {
+    std::memcpy(staged.get() + row * plan.width, plan.src.local + row * plan.src_pitch, plan.width);
+  }
+  CopyPlan later = plan;
+  later.src = {staged.get(), Place::kPinned};
+  later.src_pitch = plan.width;
+  NPU_TRY(stream.Enqueue(std::make_unique<StagedCopyTask>(later, std::move(staged))));
+  return true;
 }
 
 void FillNow(char* local, uint32_t pattern, size_t pattern_bytes, size_t count, Parallel& parallel) {

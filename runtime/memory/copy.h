@@ -1,7 +1,7 @@
 // Copies and fills between host and device memory, blocking or queued.
 //
 //   NPU_ASSIGN(CopyPlan plan, PlanCopy({.dst = d, .dst_bytes = n, .src = s, .bytes = n, .kind = CopyKind::kDefault}, fn));
-//   NPU_TRY(plan.pageable ? CopyNow(plan, context) : CopyOn(plan, stream));
+//   NPU_TRY(plan.Pageable() ? … : CopyOn(plan, stream));
 //
 // Addresses are translated once, when a plan is made. The direction follows the addresses where both are known.
 #pragma once
@@ -20,7 +20,9 @@ enum class CopyKind : uint8_t { kHostToHost, kHostToDevice, kDeviceToHost, kDevi
 // Numbers of aclrtMemcpyKind; nothing for unknown ones.
 Result<CopyKind> CopyKindOf(int number, const char* function);
 
-enum class Place : uint8_t { kDevice, kPinned, kPageable };
+// kRegistered: memory of the host that devices see as theirs; either side of a copy may call it what it likes.
+enum class Place : uint8_t { kDevice, kRegistered, kPinned, kPageable };
+constexpr bool OnHost(Place place) { return place == Place::kPinned || place == Place::kPageable; }
 
 struct Side {
   char* local = nullptr;  // for kernels
@@ -43,7 +45,7 @@ struct CopyPlan {
   size_t width = 0, rows = 1;
   size_t dst_pitch = 0, src_pitch = 0;
   bool Pageable() const { return dst.place == Place::kPageable || src.place == Place::kPageable; }
-  bool HostToHost() const { return dst.place != Place::kDevice && src.place != Place::kDevice; }
+  bool HostToHost() const { return OnHost(dst.place) && OnHost(src.place); }
   size_t Bytes() const { return width * rows; }
 };
 
@@ -55,6 +57,9 @@ Result<CopyPlan> PlanCopy2d(void* dst, size_t dst_pitch, const void* src, size_t
 void CopyNow(const CopyPlan& plan, Parallel& parallel);
 // Behind what is queued.
 Status CopyOn(const CopyPlan& plan, Stream& stream);
+// The same from a source that the client may change as soon as this returns: it is copied here and now to a place of ours.
+// False, with nothing done, when too much waits in such places already or the host has no memory for one.
+Result<bool> CopyStagedOn(const CopyPlan& plan, Stream& stream);
 
 // `pattern_bytes` 1 or 4; count patterns from `local` on.
 void FillNow(char* local, uint32_t pattern, size_t pattern_bytes, size_t count, Parallel& parallel);

@@ -4,8 +4,12 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <shared_mutex>
+
+#include "device/hbm/foreign.h"
+#include "runtime/stream/task_stream.h"
 
 namespace npu::rt {
 namespace {
@@ -77,7 +81,10 @@ Status FreeHost(void* begin, const char* function) {
     range = found->second;
     t.ranges.erase(found);
   }
-  munmap(range.begin, range.bytes);
+  hbm::RemoveForeign(range.begin);
+  // Copies that were queued before still use it: it goes with the last of them.
+  TaskStream::KeepUntilAllDone(
+      std::shared_ptr<void>(range.begin, [bytes = range.bytes](void* block) { munmap(block, bytes); }));
   return {};
 }
 
@@ -93,6 +100,7 @@ Status RegisterHost(void* begin, size_t bytes, const char* function) {
         .Remedy("Unregister the older range first.");
   }
   t.ranges[first] = {begin, bytes, true};
+  hbm::AddForeign(begin, bytes);
   return {};
 }
 
@@ -105,6 +113,17 @@ Status UnregisterHost(void* begin, const char* function) {
         .Remedy("Pass the address that was registered, once.");
   }
   t.ranges.erase(found);
+  hbm::RemoveForeign(begin);
+  return {};
+}
+
+Status ShowToDevices(const void* address, const char* function) {
+  const auto range = FindHost(address);
+  if (!range) {
+    return Error(Code::kHostNotRegistered, "{}: {} is neither registered nor pinned host memory.", function, fmt::ptr(address))
+        .Remedy("Call aclrtHostRegisterV2 first.");
+  }
+  hbm::AddForeign(range->begin, range->bytes);
   return {};
 }
 

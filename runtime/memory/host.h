@@ -23,11 +23,14 @@ struct HostRange {
 };
 
 Result<void*> AllocateHost(size_t bytes, const char* function);
+// For the client it is gone at once; its pages go when the work that was queued before is done.
 Status FreeHost(void* begin, const char* function);
 
+// Operators may use a registered range, or a pinned block after ShowToDevices, like memory of a card.
 // kHostRegistered when the range overlaps a known one, kHostNotRegistered when it is unknown.
 Status RegisterHost(void* begin, size_t bytes, const char* function);
 Status UnregisterHost(void* begin, const char* function);
+Status ShowToDevices(const void* address, const char* function);
 
 // The range that holds `address`; nothing for pageable memory.
 std::optional<HostRange> FindHost(const void* address);

@@ -39,13 +39,17 @@ class NotifyTask final : public Task {
 class NotifyWaitTask final : public Task {
  public:
   NotifyWaitTask(Ref<Notify> notify, uint64_t limit_ms) : notify_(std::move(notify)), limit_ms_(limit_ms) {}
+  ~NotifyWaitTask() override {
+    if (parked_) notify_->RemoveWaker(this);
+  }
   Outcome Run(TaskContext& context) override {
     if (context.stopping) return Outcome::Done(Error(Code::kStreamAbort, "A wait for a notify was aborted."));
     if (limit_ms_ > 0 && deadline_.never()) {
       deadline_ = Deadline::FromMs(static_cast<int64_t>(limit_ms_));
-      WakeAt(deadline_.at(), context.waker);
+      alarm_.Set(deadline_.at(), context.waker);
     }
-    if (notify_->TakeOrPark(context.waker)) return Outcome::Done();
+    if (notify_->TakeOrPark(this, context.waker)) return Outcome::Done();
+    parked_ = true;
     if (!deadline_.passed()) return Outcome::Parked();
     return Outcome::Done(Error(Code::kEventSyncTimeout, "Notify {} was not recorded within {} ms.", notify_->id(), limit_ms_)
                              .Remedy("Look at the stream that is to record it, or raise the limit."));
@@ -55,14 +59,16 @@ class NotifyWaitTask final : public Task {
  private:
   Ref<Notify> notify_;
   const uint64_t limit_ms_;
+  bool parked_ = false;
   Deadline deadline_ = Deadline::Never();
+  Alarm alarm_;
 };
 
 // Words change by WriteValue, which wakes at once, and by kernels, copies and other processes, which do not: those are seen
 // by looking again, at first soon and then less often.
 struct Watchers {
   std::mutex mutex;
-  std::unordered_multimap<const uint64_t*, Waker> wakers;
+  std::unordered_map<const uint64_t*, WakerList> wakers;
 };
 Watchers& watchers() {
   static auto* w = new Watchers;
@@ -78,15 +84,14 @@ class ValueWriteTask final : public Task {
   ValueWriteTask(uint64_t* word, uint64_t value) : word_(word), value_(value) {}
   Outcome Run(TaskContext&) override {
     __atomic_store_n(word_, value_, __ATOMIC_RELEASE);
-    std::vector<Waker> wake;
+    WakerList wake;
     {
       Watchers& w = watchers();
       const std::lock_guard lock(w.mutex);
-      const auto [begin, end] = w.wakers.equal_range(word_);
-      for (auto i = begin; i != end; ++i) wake.push_back(i->second);
-      w.wakers.erase(begin, end);
+      const auto found = w.wakers.find(word_);
+      if (found != w.wakers.end()) wake = found->second;  // they stay until their task goes
     }
-    for (const Waker& waker : wake) waker.Wake();
+    for (const auto& [who, waker] : wake.TakeAll()) waker.Wake();
     return Outcome::Done();
   }
   const char* Name() const override { return "value write"; }
@@ -100,6 +105,15 @@ class ValueWriteTask final : public Task {
 class ValueWaitTask final : public Task {
  public:
   ValueWaitTask(const uint64_t* word, uint64_t value, Compare compare) : word_(word), value_(value), compare_(compare) {}
+  ~ValueWaitTask() override {
+    if (!watched_) return;
+    Watchers& w = watchers();
+    const std::lock_guard lock(w.mutex);
+    const auto found = w.wakers.find(word_);
+    if (found == w.wakers.end()) return;
+    found->second.Remove(this);
+    if (found->second.size() == 0) w.wakers.erase(found);
+  }
   Outcome Run(TaskContext& context) override {
     if (Holds(compare_, Load(word_), value_)) return Outcome::Done();
     if (context.stopping) return Outcome::Done(Error(Code::kStreamAbort, "A wait for a value was aborted."));
@@ -107,10 +121,10 @@ class ValueWaitTask final : public Task {
       watched_ = true;
       Watchers& w = watchers();
       const std::lock_guard lock(w.mutex);
-      w.wakers.emplace(word_, context.waker);
+      w.wakers[word_].Add(this, context.waker);
     }
     if (Holds(compare_, Load(word_), value_)) return Outcome::Done();
-    WakeAt(Deadline::Clock::now() + look_, context.waker);
+    alarm_.Set(Deadline::Clock::now() + look_, context.waker);
     look_ = std::min<std::chrono::nanoseconds>(look_ * 2, kLastLook);
     return Outcome::Parked();
   }
@@ -122,28 +136,39 @@ class ValueWaitTask final : public Task {
   const Compare compare_;
   bool watched_ = false;
   std::chrono::nanoseconds look_ = kFirstLook;
+  Alarm alarm_;
 };
 
 }  // namespace
 
 void Notify::Set() {
-  std::vector<Waker> wake;
+  WakerList wake;
   {
     const std::lock_guard lock(mutex_);
     set_ = true;
-    wake.swap(wakers_);
+    std::swap(wake, wakers_);
   }
-  for (const Waker& waker : wake) waker.Wake();
+  for (const auto& [who, waker] : wake.TakeAll()) waker.Wake();
 }
 
-bool Notify::TakeOrPark(const Waker& waker) {
+bool Notify::TakeOrPark(const void* who, const Waker& waker) {
   const std::lock_guard lock(mutex_);
   if (set_) {
     set_ = false;
     return true;
   }
-  wakers_.push_back(waker);
+  wakers_.Add(who, waker);
   return false;
+}
+
+void Notify::RemoveWaker(const void* who) {
+  const std::lock_guard lock(mutex_);
+  wakers_.Remove(who);
+}
+
+size_t Notify::waiting() const {
+  const std::lock_guard lock(mutex_);
+  return wakers_.size();
 }
 
 void Notify::Clear() {
@@ -193,6 +218,14 @@ bool Holds(Compare compare, uint64_t word, uint64_t value) {
 
 Status WriteValue(uint64_t* local, uint64_t value, TaskStream& stream) {
   return stream.Enqueue(std::make_unique<ValueWriteTask>(local, value));
+}
+
+size_t ValueWaiters() {
+  Watchers& w = watchers();
+  const std::lock_guard lock(w.mutex);
+  size_t all = 0;
+  for (const auto& [word, list] : w.wakers) all += list.size();
+  return all;
 }
 
 Status WaitForValue(const uint64_t* local, uint64_t value, Compare compare, TaskStream& stream) {

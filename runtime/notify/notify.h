@@ -4,12 +4,12 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
-#include <vector>
 
 #include "base/handle/ref.h"
 #include "base/status/status.h"
 #include "base/task/task.h"
 #include "runtime/stream/task_stream.h"
+#include "runtime/workers/waker_list.h"
 
 namespace npu::rt {
 
@@ -25,7 +25,9 @@ class Notify {
 
   // For the tasks.
   void Set();
-  bool TakeOrPark(const Waker& waker);
+  bool TakeOrPark(const void* who, const Waker& waker);
+  void RemoveWaker(const void* who);
+  size_t waiting() const;  // for tests
 
   void AddRef() { refs_.fetch_add(1, std::memory_order_relaxed); }
   void Release() {
@@ -35,9 +37,9 @@ class Notify {
  private:
   const uint32_t id_;
   std::atomic<uint32_t> refs_{1};
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   bool set_ = false;
-  std::vector<Waker> wakers_;
+  WakerList wakers_;
 };
 
 Result<void*> MakeNotify(const char* function);
@@ -51,5 +53,6 @@ bool Holds(Compare compare, uint64_t word, uint64_t value);
 // Queued store of a 64-bit word of device memory, and queued wait for one. `local` is the kernel's address.
 Status WriteValue(uint64_t* local, uint64_t value, TaskStream& stream);
 Status WaitForValue(const uint64_t* local, uint64_t value, Compare compare, TaskStream& stream);
+size_t ValueWaiters();  // for tests: waits that are parked
 
 }  // namespace npu::rt

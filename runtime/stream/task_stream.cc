@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <unordered_set>
 #include <utility>
 
 #include "base/task/polling.h"
@@ -21,10 +22,14 @@ constexpr int kEndless = 1 << 30;
 // How long a synchronising call may last once the process is exiting and the workers are gone.
 constexpr auto kExitPatience = std::chrono::milliseconds(50);
 
-// Work below kWorthSplittingNs is shared only after its first block has shown that the estimate was wrong.
-Parallel& ThreadsFor(uint32_t cost_ns, Pool& pool, ShortWork& shorter) {
-  if (cost_ns != 0 && cost_ns < kWorthSplittingNs) return shorter;
-  return pool.parallel();
+// Every stream that exists, also one whose handle is gone while its last task still runs.
+struct Streams {
+  std::mutex mutex;
+  std::unordered_set<TaskStream*> all;
+};
+Streams& streams() {
+  static auto* s = new Streams;
+  return *s;
 }
 }  // namespace
 
@@ -56,9 +61,16 @@ Ref<TaskStream> TaskStream::Make(Pool& pool, const Options& options) {
 }
 
 TaskStream::TaskStream(Pool& pool, const Options& options)
-    : pool_(pool), options_(options), target_(std::make_shared<Target>(this)), waker_(target_) {}
+    : pool_(pool), options_(options), target_(std::make_shared<Target>(this)), waker_(target_) {
+  const std::lock_guard lock(streams().mutex);
+  streams().all.insert(this);
+}
 
 TaskStream::~TaskStream() {
+  {
+    const std::lock_guard lock(streams().mutex);
+    streams().all.erase(this);
+  }
   target_->Forget();
   if (options_.release_context != nullptr) options_.release_context(options_.context);
 }
@@ -111,9 +123,10 @@ Status TaskStream::Launch(void* self, RunNow run, MakeTask make, uint32_t cost_n
     }
   }
   if (run == nullptr) return Enqueue(make(self));
-  ShortWork shorter(pool_.parallel());
-  TaskContext context{ThreadsFor(cost_ns, pool_, shorter), waker_, false};
+  CardView view = View(cost_ns);
+  TaskContext context{view, waker_, false};
   Outcome outcome;
+  Kept gone;
   try {
     outcome = run(self, context);
   } catch (const std::exception& e) {
@@ -123,7 +136,7 @@ Status TaskStream::Launch(void* self, RunNow run, MakeTask make, uint32_t cost_n
   if (outcome.step == Outcome::Step::kParked) {
     outcome = Outcome::Done(Error(Code::kInternal, "Work that said it would take {} ns wanted to wait.", cost_ns));
   }
-  Account(std::move(outcome.status));
+  Account(std::move(outcome.status), &gone);
   if (queue_.empty()) {
     state_ = State::kIdle;
     lock.unlock();
@@ -197,21 +210,42 @@ Outcome TaskStream::RunGuarded(Task& task, TaskContext& context) {
   }
 }
 
-void TaskStream::Account(Status status) {
+void TaskStream::Account(Status status, Kept* gone) {
   if (!status.ok() && failure_.ok()) failure_ = std::move(status);
-  Advance(1 + std::exchange(dropped_behind_, 0));
+  Advance(1 + std::exchange(dropped_behind_, 0), gone);
 }
 
-void TaskStream::Advance(uint64_t tasks) {
-  if (done_.fetch_add(tasks, std::memory_order_release) + tasks < wake_at_) return;
-  wake_at_ = kNobody;
-  progress_.notify_all();
+void TaskStream::Advance(uint64_t tasks, Kept* gone) {
+  const uint64_t done = done_.fetch_add(tasks, std::memory_order_release) + tasks;
+  if (done < wake_at_) return;
+  for (; !kept_.empty() && kept_.front().first <= done; kept_.pop_front()) gone->push_back(std::move(kept_.front().second));
+  wake_at_ = kept_.empty() ? kNobody : kept_.front().first;
+  progress_.notify_all();  // who waits for less than wake_at_ says so again
+}
+
+void TaskStream::KeepUntilDone(const std::shared_ptr<void>& thing) {
+  const std::lock_guard lock(mutex_);
+  if (done_.load(std::memory_order_relaxed) == submitted_) return;
+  kept_.emplace_back(submitted_, thing);
+  wake_at_ = std::min(wake_at_, kept_.front().first);
+}
+
+void TaskStream::KeepUntilAllDone(std::shared_ptr<void> thing) {
+  std::vector<Ref<TaskStream>> all;
+  {
+    const std::lock_guard lock(streams().mutex);
+    for (TaskStream* stream : streams().all) {
+      if (stream->TryAddRef()) all.push_back(Ref<TaskStream>::Adopt(stream));
+    }
+  }
+  for (const auto& stream : all) stream->KeepUntilDone(thing);
 }
 
 // Runs at most `turns` tasks and none once `until` tasks are done. Precondition: this thread has put the state to
 // running and an active reference is held. Leaves the stream idle, parked or ready.
 void TaskStream::Drain(int turns, uint64_t until) {
   bool idle = false;
+  Kept gone;
   std::unique_lock lock(mutex_);
   while (true) {
     if (!current_) {
@@ -233,11 +267,12 @@ void TaskStream::Drain(int turns, uint64_t until) {
     const bool drop = !stopping && stop_on_failure_ && !failure_.ok();
     const Status why = stopping ? aborted_ : drop ? failure_ : Status();
     lock.unlock();
+    gone.clear();
 
     Outcome outcome;
     if (!drop) {
-      ShortWork shorter(pool_.parallel());
-      TaskContext context{ThreadsFor(current_->CostNs(), pool_, shorter), waker_, stopping};
+      CardView view = View(current_->CostNs());
+      TaskContext context{view, waker_, stopping};
       outcome = RunGuarded(*current_, context);
     }
     const bool parked = outcome.step == Outcome::Step::kParked && !stopping;
@@ -251,9 +286,10 @@ void TaskStream::Drain(int turns, uint64_t until) {
       break;
     }
     blocked_on_ = {};
-    Account(std::move(outcome.status));
+    Account(std::move(outcome.status), &gone);
   }
   lock.unlock();
+  gone.clear();
   if (idle) Release();
 }
 
@@ -280,6 +316,14 @@ Status TaskStream::AbortReason() const {
 void TaskStream::SetStopOnFailure(bool stop) {
   const std::lock_guard lock(mutex_);
   stop_on_failure_ = stop;
+}
+
+void TaskStream::SetCoreLimit(int kind, uint32_t cores, uint32_t all) {
+  settings_.core_limit[kind].store(cores, std::memory_order_relaxed);
+  const std::lock_guard lock(mutex_);
+  core_parts_[kind] = cores == 0 ? 1000 : std::max<int>(1, static_cast<int>(uint64_t{1000} * cores / all));
+  // A kernel of ours uses threads as both kinds of cores: the tighter limit holds.
+  core_part_.store(std::min(core_parts_[0], core_parts_[1]), std::memory_order_relaxed);
 }
 
 bool TaskStream::stop_on_failure() const {
@@ -380,17 +424,20 @@ void TaskStream::Abort(const Status& why) {
   for (auto& task : dropped) task->Drop(why);
   const size_t count = dropped.size();
   dropped.clear();
+  Kept gone;
   std::unique_lock lock(mutex_);
   if (state_ == State::kRunning || current_) {  // in this order: a running thread owns current_
     dropped_behind_ += count;
   } else {
-    Advance(count);
+    Advance(count, &gone);
   }
   if (state_ == State::kParked) {
     MakeReady(lock);
   } else if (state_ == State::kRunning) {
     wake_pending_ = true;
   }
+  if (lock.owns_lock()) lock.unlock();
+  gone.clear();
 }
 
 }  // namespace npu::rt

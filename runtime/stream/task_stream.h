@@ -9,6 +9,8 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 #include "runtime/stream/stream.h"
 #include "runtime/workers/pool.h"
@@ -49,6 +51,9 @@ class TaskStream final : public Stream {
   uint32_t flags() const { return options_.flags; }
   StreamSettings& settings() { return settings_; }
 
+  // Cores of a kind (limits.h) that kernels of this stream may use, of `all` that the card has; 0: no limit of its own.
+  void SetCoreLimit(int kind, uint32_t cores, uint32_t all);
+
   // The failure that the next synchronise will report; ok when there is none.
   Status Failure() const;
   // Why the stream was aborted; ok while it was not.
@@ -74,6 +79,11 @@ class TaskStream final : public Stream {
   // the workers, since a task that it ran itself could outlast the limit.
   Status WaitFor(uint64_t until, Deadline deadline);
 
+  // Holds `thing` until the tasks given so far are done; not at all when they are.
+  void KeepUntilDone(const std::shared_ptr<void>& thing);
+  // The same for all streams of the process: how memory that queued work may still use is given back without waiting.
+  static void KeepUntilAllDone(std::shared_ptr<void> thing);
+
   // A producer that is this far ahead is slowed down: it runs tasks itself or sleeps a little, as long as the stream makes
   // progress. It never waits for a parked stream, which may be waiting for what the producer is about to queue.
   static constexpr size_t kDepth = 4096;
@@ -93,14 +103,23 @@ class TaskStream final : public Stream {
   bool Claim();
   void Drain(int turns, uint64_t until);
   void DrainTimed(int turns, uint64_t until);
-  void Account(Status status);
-  void Advance(uint64_t tasks);
+  // What was kept and is no longer needed. Let go of without the lock.
+  using Kept = std::vector<std::shared_ptr<void>>;
+  void Account(Status status, Kept* gone);
+  void Advance(uint64_t tasks, Kept* gone);
   void MakeReady(std::unique_lock<std::mutex>& lock);
   bool Help(uint64_t until);
   void Throttle();
   Outcome RunGuarded(Task& task, TaskContext& context);
 
+  // The card's threads for a task of that cost. Work below kWorthSplittingNs is shared only after its first block has shown that
+  // the estimate was wrong.
+  CardView View(uint32_t cost_ns) const {
+    return {pool_.parallel(), core_part_.load(std::memory_order_relaxed), cost_ns != 0 && cost_ns < kWorthSplittingNs};
+  }
+
   Pool& pool_;
+  std::atomic<int> core_part_{1000};  // thousandths of the card's workers that kernels of this stream may use
   const Options options_;
   StreamSettings settings_;
   std::shared_ptr<Target> target_;
@@ -114,13 +133,15 @@ class TaskStream final : public Stream {
   bool wake_pending_ = false;    // woken while the task was still deciding to park
   bool in_pool_queue_ = false;
   bool stop_on_failure_ = false;
+  int core_parts_[2] = {1000, 1000};  // thousandths of the card's cores, by kind
   int helpers_ = 0;              // threads asleep in WaitFor that will run this stream when it becomes ready
-  uint64_t wake_at_ = kNobody;   // the smallest count of done tasks one of them waits for
+  uint64_t wake_at_ = kNobody;   // the smallest count of done tasks that somebody waits for
   uint64_t dropped_behind_ = 0;  // tasks an abort dropped behind the running one; they count as done with it
   Status failure_;               // first failed task since the last report
   Status aborted_;               // sticky
   Ref<TaskStream> blocked_on_;
   uint64_t submitted_ = 0;
+  std::deque<std::pair<uint64_t, std::shared_ptr<void>>> kept_;  // count of done tasks that lets go of it → thing
   std::atomic<uint64_t> done_{0};
 };
 

@@ -238,6 +238,80 @@ TEST_F(StreamTest, AStreamMayDieWhileItsWakerLives) {
   waker.Wake();
 }
 
+TEST_F(StreamTest, WhatQueuedWorkMayUseIsKeptUntilItIsDone) {
+  auto a = Make(), b = Make();
+  const auto kept = [](const std::weak_ptr<int>& thing) { return !thing.expired(); };
+  const auto keep = [&](std::shared_ptr<int> thing) {
+    a->KeepUntilDone(thing);
+    b->KeepUntilDone(thing);
+  };
+  auto thing = std::make_shared<int>(1);
+  std::weak_ptr<int> weak = thing;
+  keep(std::move(thing));
+  EXPECT_FALSE(kept(weak)) << "nothing is queued";
+
+  Gate first, second;
+  ASSERT_TRUE(a->Enqueue(WaitAt(first)).ok());
+  ASSERT_TRUE(b->Enqueue(WaitAt(second)).ok());
+  thing = std::make_shared<int>(2);
+  weak = thing;
+  keep(std::move(thing));
+  ASSERT_TRUE(a->Enqueue(Do([] {})).ok());  // later work is not waited for
+  EXPECT_TRUE(kept(weak));
+  first.Open();
+  ASSERT_TRUE(a->Synchronize(Deadline::Never()).ok());
+  EXPECT_TRUE(kept(weak)) << "the other stream may use it";
+  second.Open();
+  ASSERT_TRUE(b->Synchronize(Deadline::Never()).ok());
+  EXPECT_FALSE(kept(weak));
+
+  // Dropped work uses nothing any more; work that runs does until it ends.
+  Gate never;
+  std::atomic<bool> runs{false}, go{false};
+  ASSERT_TRUE(a->Enqueue(Do([&] { runs = true; while (!go) std::this_thread::yield(); })).ok());
+  ASSERT_TRUE(a->Enqueue(WaitAt(never)).ok());
+  while (!runs) std::this_thread::yield();
+  thing = std::make_shared<int>(3);
+  weak = thing;
+  keep(std::move(thing));
+  a->Abort(Error(Code::kStreamAbort, "over"));
+  EXPECT_TRUE(kept(weak));
+  go = true;
+  ASSERT_TRUE(a->WaitIdle(Deadline::Never()).ok());
+  for (int i = 0; i < 10000 && kept(weak); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_FALSE(kept(weak));
+}
+
+TEST(CoreLimit, IsTheNumberOfThreadsKernelsGet) {
+  Pool pool(0, 8);
+  auto stream = TaskStream::Make(pool, {});
+  const auto threads = [&] {
+    int workers = 0;
+    std::atomic<int> blocks{0};
+    EXPECT_TRUE(stream->Enqueue(std::make_unique<FunctionTask>([&](TaskContext& c) {
+      workers = c.parallel.Workers();
+      c.parallel.For(1000, 1, [&](int64_t begin, int64_t end) { blocks += static_cast<int>(end - begin); });
+      return Outcome::Done();
+    }, 0)).ok());
+    EXPECT_TRUE(stream->Synchronize(Deadline::Never()).ok());
+    EXPECT_EQ(blocks, 1000);
+    return workers;
+  };
+  EXPECT_EQ(threads(), 8);
+  stream->SetCoreLimit(0, 5, 20);
+  EXPECT_EQ(threads(), 2);
+  stream->SetCoreLimit(1, 1, 40);
+  EXPECT_EQ(threads(), 1);
+  stream->SetCoreLimit(1, 0, 1);
+  EXPECT_EQ(threads(), 2);
+  pool.parallel().Limit(500);
+  EXPECT_EQ(threads(), 1);
+  stream->SetCoreLimit(0, 0, 1);
+  EXPECT_EQ(threads(), 4);
+  pool.parallel().Limit(1000);
+  EXPECT_EQ(threads(), 8);
+}
+
 TEST_F(StreamTest, TwoCardsDrivenByOneThread) {
   Pool other(1, 1);
   auto a = Make();

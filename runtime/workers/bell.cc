@@ -1,17 +1,12 @@
 #include "runtime/workers/bell.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
-#include <system_error>
-#include <thread>
 #include <vector>
 
+#include "base/os/thread.h"
 #include "device/doorbell/doorbell.h"
-#include "runtime/workers/process.h"
-#include "runtime/workers/timer.h"
 
 namespace npu::rt {
 namespace {
@@ -21,6 +16,7 @@ constexpr auto kListen = std::chrono::seconds(5);
 
 struct Listener {
   struct Entry {
+    const BellWait* who;
     uint32_t seen;
     Waker waker;
   };
@@ -31,7 +27,6 @@ struct Listener {
   bool started = false;
 
   void Run() {
-    pthread_setname_np(pthread_self(), "npu-bell");
     std::vector<Waker> wake;
     while (true) {
       uint32_t count = 0;
@@ -39,7 +34,8 @@ struct Listener {
         std::unique_lock lock(mutex);
         any.wait(lock, [this] { return !entries.empty(); });
         count = device::BellCount(*machine);
-        const auto rung = std::partition(entries.begin(), entries.end(), [&](const Entry& e) { return e.seen == count; });
+        const auto rung =
+            std::partition(entries.begin(), entries.end(), [&](const Entry& e) { return e.seen == count; });
         for (auto e = rung; e != entries.end(); ++e) wake.push_back(std::move(e->waker));
         entries.erase(rung, entries.end());
       }
@@ -57,25 +53,40 @@ Listener& listener() {
 
 }  // namespace
 
-void WakeOnBell(const device::Machine& machine, uint32_t seen, Waker waker, Deadline::Clock::time_point latest) {
-  WakeAt(latest, waker);
+void BellWait::Set(const device::Machine& machine, uint32_t seen, const Waker& waker,
+                   Deadline::Clock::time_point latest) {
+  latest_.Set(latest, waker);
   Listener& l = listener();
   {
     const std::lock_guard lock(l.mutex);
     if (!l.started) {
       l.machine = &machine;
-      const BlockSignals blocked;
       // Refused by the system: the limit given to the timer still wakes the stream.
-      try {
-        std::thread([&l] { l.Run(); }).detach();
-        l.started = true;
-      } catch (const std::system_error&) {
-        return;
-      }
+      if (!os::Detach("npu-bell", [&l] { l.Run(); }).ok()) return;
+      l.started = true;
     }
-    l.entries.push_back({seen, std::move(waker)});
+    set_ = true;
+    const auto mine = std::find_if(l.entries.begin(), l.entries.end(), [this](const auto& e) { return e.who == this; });
+    if (mine != l.entries.end()) {
+      *mine = {this, seen, waker};
+    } else {
+      l.entries.push_back({this, seen, waker});
+    }
   }
   l.any.notify_one();
+}
+
+BellWait::~BellWait() {
+  if (!set_) return;
+  Listener& l = listener();
+  const std::lock_guard lock(l.mutex);
+  std::erase_if(l.entries, [this](const auto& e) { return e.who == this; });
+}
+
+size_t BellWait::Pending() {
+  Listener& l = listener();
+  const std::lock_guard lock(l.mutex);
+  return l.entries.size();
 }
 
 }  // namespace npu::rt

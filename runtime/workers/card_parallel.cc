@@ -1,17 +1,15 @@
 #include "runtime/workers/card_parallel.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <mutex>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <vector>
 
 #include "base/os/futex.h"
+#include "base/os/thread.h"
 #include "runtime/workers/pool.h"
 #include "runtime/workers/process.h"
 
@@ -35,6 +33,7 @@ struct alignas(64) Offer {
   void (*block)(void* body, int64_t begin, int64_t end) = nullptr;
   void* body = nullptr;
   int64_t n = 0, grain = 0, blocks = 0;
+  uint32_t most = 0;  // helpers at a time
   alignas(64) std::atomic<int64_t> next{0};
   alignas(64) std::atomic<uint32_t> inside{0};  // helpers; a futex word
   std::atomic<bool> awaited{false};
@@ -49,8 +48,8 @@ struct alignas(64) Offer {
   // The helper counts itself in, then looks whether the offer is open; the owner closes it, then looks who is inside. Both
   // in one total order, so one of them sees the other.
   void Help() {
-    inside.fetch_add(1, std::memory_order_seq_cst);
-    if (open.load(std::memory_order_seq_cst)) {
+    const uint32_t before = inside.fetch_add(1, std::memory_order_seq_cst);
+    if (open.load(std::memory_order_seq_cst) && before < most) {
       while (RunOne()) {
       }
     }
@@ -103,19 +102,16 @@ class CardParallel::Team {
  private:
   void Start(int count) {
     const std::lock_guard lock(mutex_);
-    const BlockSignals blocked;
-    try {
-      while (static_cast<int>(threads_.size()) < count) {
-        threads_.emplace_back([this, index = static_cast<int>(threads_.size())] { Work(index); });
-      }
-    } catch (const std::system_error&) {
-      // The system refuses threads: those that exist, or the caller alone, do the work.
+    while (static_cast<int>(threads_.size()) < count) {
+      const auto index = static_cast<int>(threads_.size());
+      auto thread = os::Start(("npu-h" + std::to_string(index)).c_str(), [this, index] { Work(index); });
+      if (!thread.ok()) break;  // those that exist, or the caller alone, do the work
+      threads_.push_back(thread.take());
     }
     started_.store(static_cast<int>(threads_.size()), std::memory_order_relaxed);
   }
 
   void Work(int index) {
-    pthread_setname_np(pthread_self(), ("npu-h" + std::to_string(index)).c_str());
     while (!stop_.load(std::memory_order_seq_cst)) {
       const uint32_t seen = news_.load(std::memory_order_seq_cst);
       if (index < wanted_.load(std::memory_order_relaxed)) {
@@ -152,19 +148,32 @@ class CardParallel::Team {
 };
 
 CardParallel::CardParallel(int workers)
-    : workers_(std::max(1, workers)), team_(std::make_unique<Team>(std::max(1, workers) - 1)) {}
+    : share_(std::max(1, workers)), workers_(share_), team_(std::make_unique<Team>(std::max(1, workers) - 1)) {}
 
 CardParallel::~CardParallel() = default;
 
 void CardParallel::Resize(int workers) {
-  workers = std::max(1, workers);
-  workers_.store(workers, std::memory_order_relaxed);
-  team_->Resize(workers - 1);
+  const std::lock_guard lock(mutex_);
+  share_ = std::max(1, workers);
+  const int now = CardView::PartOf(share_, limit_);
+  workers_.store(now, std::memory_order_relaxed);
+  team_->Resize(now - 1);
 }
 
-void CardParallel::Run(int64_t n, int64_t grain, Block block, void* body) { Share(n, grain, block, body, /*measured=*/false); }
+void CardParallel::Limit(int thousandths) {
+  int share = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    limit_ = thousandths;
+    share = share_;
+  }
+  Resize(share);
+}
 
-void CardParallel::Share(int64_t n, int64_t grain, Block block, void* body, bool measured) {
+void CardParallel::Share(const Range& range, int workers, bool measured) {
+  const int64_t n = range.n, grain = range.grain;
+  const Block block = range.block;
+  void* const body = range.body;
   const int64_t blocks = (n + grain - 1) / grain;
   // Runs a block and says whether as many as are left are worth a wake-up.
   const auto worth = [blocks](int64_t done, const auto& run) {
@@ -174,7 +183,7 @@ void CardParallel::Share(int64_t n, int64_t grain, Block block, void* body, bool
     return ns * (blocks - done) >= kWorthSplittingNs;
   };
   int64_t first = 0;
-  bool shared = Workers() > 1 && !Exiting();
+  bool shared = workers > 1 && !Exiting();
   if (shared && measured) shared = worth(++first, [&] { block(body, 0, std::min(n, grain)); });
   Offer* offer = shared ? team_->Take() : nullptr;
   if (offer == nullptr) {
@@ -186,11 +195,12 @@ void CardParallel::Share(int64_t n, int64_t grain, Block block, void* body, bool
   offer->n = n;
   offer->grain = grain;
   offer->blocks = blocks;
+  offer->most = static_cast<uint32_t>(workers - 1);
   offer->next.store(first, std::memory_order_relaxed);
   offer->open.store(true, std::memory_order_seq_cst);
   team_->Announce();
   const bool wake = measured || blocks < kBlocksToMeasure || worth(1, [&] { offer->RunOne(); });
-  if (wake) team_->WakeUpTo(blocks - 1 - first);
+  if (wake) team_->WakeUpTo(std::min<int64_t>(blocks - 1 - first, workers - 1));
   while (offer->RunOne()) {
   }
   offer->CloseAndWait();

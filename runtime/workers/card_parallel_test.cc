@@ -24,7 +24,7 @@ void Busy(std::chrono::microseconds time) {
 TEST(CardParallel, RunsEveryBlockOnceWhateverTheWidth) {
   std::mt19937 random(std::random_device{}());
   CardParallel card(4);
-  ShortWork shorter(card);
+  CardView shorter(card, /*thousandths=*/1000, /*measured=*/true);
   for (int round = 0; round < 300; ++round) {
     card.Resize(1 + static_cast<int>(random() % 5));
     Parallel& parallel = round % 3 == 0 ? static_cast<Parallel&>(shorter) : card;
@@ -89,7 +89,7 @@ TEST(CardParallel, ResultsAreVisibleToTheCaller) {
 // The first block is long, so the rest is shared although the estimate said that it is short: two threads meet.
 TEST(CardParallel, ShortWorkIsSharedWhenItsFirstBlockIsLong) {
   CardParallel card(2);
-  ShortWork shorter(card);
+  CardView shorter(card, /*thousandths=*/1000, /*measured=*/true);
   EXPECT_EQ(shorter.Workers(), 2);
   std::mutex mutex;
   std::condition_variable came;

@@ -1,15 +1,13 @@
 #include "runtime/workers/pool.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <chrono>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/os/thread.h"
 #include "device/machine/machine.h"
 #include "runtime/context/devices.h"
 #include "runtime/stream/task_stream.h"
@@ -132,11 +130,8 @@ bool Pool::StartWorker() {
   const std::lock_guard lock(mutex_);
   const int index = started_.load(std::memory_order_relaxed);
   if (index >= parallel_.Workers() || stop_.load(std::memory_order_relaxed)) return index > 0;
-  const BlockSignals blocked;
   alive_.fetch_add(1, std::memory_order_relaxed);
-  try {
-    std::thread([this, index] { Work(index); }).detach();
-  } catch (const std::system_error&) {
+  if (!os::Detach(fmt::format("npu{}-w{}", card_, index).c_str(), [this, index] { Work(index); }).ok()) {
     alive_.fetch_sub(1, std::memory_order_relaxed);
     return index > 0;
   }
@@ -176,7 +171,6 @@ void Pool::Sleep() {
 }
 
 void Pool::Work(int index) {
-  pthread_setname_np(pthread_self(), ("npu" + std::to_string(card_) + "-w" + std::to_string(index)).c_str());
   while (!stop_.load(std::memory_order_seq_cst)) {
     Ref<TaskStream> stream = Pop();
     if (!stream) {

@@ -5,8 +5,6 @@
 // destructors run; calls made after that still work, on the calling thread alone.
 #pragma once
 
-#include <signal.h>
-
 #include "base/status/status.h"
 
 namespace npu::rt {
@@ -22,21 +20,5 @@ bool Exiting();
 
 // For tests of the exit path: what the exit handler does.
 void StopWorkersForExit();
-
-// Signals are for the client's threads: while this lives, threads that are made block them all.
-class BlockSignals {
- public:
-  BlockSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~BlockSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  BlockSignals(const BlockSignals&) = delete;
-  BlockSignals& operator=(const BlockSignals&) = delete;
-
- private:
-  sigset_t before_;
-};
 
 }  // namespace npu::rt

@@ -1,46 +1,37 @@
 #include "runtime/workers/timer.h"
 
-#include <pthread.h>
-
 #include <condition_variable>
+#include <map>
 #include <mutex>
-#include <queue>
-#include <thread>
-#include <vector>
+#include <utility>
 
-#include "runtime/workers/pool.h"
-#include "runtime/workers/process.h"
+#include "base/os/thread.h"
 
 namespace npu::rt {
 namespace {
 
-struct Entry {
-  Deadline::Clock::time_point when;
-  Waker waker;
-  bool operator>(const Entry& other) const { return when > other.when; }
-};
-
 struct Timer {
   std::mutex mutex;
   std::condition_variable changed;
-  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> entries;
+  std::map<std::pair<Deadline::Clock::time_point, uint64_t>, Waker> entries;  // by time and number
+  uint64_t next_id = 1;
   bool started = false;
 
   void Run() {
-    pthread_setname_np(pthread_self(), "npu-timer");
     std::unique_lock lock(mutex);
     while (true) {
       if (entries.empty()) {
         changed.wait(lock);
         continue;
       }
-      const auto when = entries.top().when;
+      const auto first = entries.begin();
+      const auto when = first->first.first;
       if (Deadline::Clock::now() < when) {
         changed.wait_until(lock, when);
         continue;
       }
-      const Waker waker = entries.top().waker;
-      entries.pop();
+      const Waker waker = std::move(first->second);
+      entries.erase(first);
       lock.unlock();
       waker.Wake();
       lock.lock();
@@ -55,24 +46,37 @@ Timer& timer() {
 
 }  // namespace
 
-void WakeAt(Deadline::Clock::time_point when, Waker waker) {
+void Alarm::Set(Deadline::Clock::time_point when, const Waker& waker) {
+  Cancel();
   Timer& t = timer();
   bool first = false;
   {
     const std::lock_guard lock(t.mutex);
-    if (!t.started) {
-      const BlockSignals blocked;
-      // A refusal of the system is noticed by the next wait, which tries again.
-      try {
-        std::thread([&t] { t.Run(); }).detach();
-        t.started = true;
-      } catch (const std::system_error&) {
-      }
-    }
-    first = t.entries.empty() || when < t.entries.top().when;
-    t.entries.push({when, std::move(waker)});
+    // A refusal of the system is noticed by the next wait, which tries again.
+    if (!t.started) t.started = os::Detach("npu-timer", [&t] { t.Run(); }).ok();
+    first = t.entries.empty() || when < t.entries.begin()->first.first;
+    when_ = when;
+    id_ = t.next_id++;
+    t.entries.emplace(std::make_pair(when_, id_), waker);
   }
   if (first) t.changed.notify_one();
+}
+
+void Alarm::Cancel() {
+  if (id_ == 0) return;
+  Timer& t = timer();
+  Waker gone;  // let go of without the lock
+  const std::lock_guard lock(t.mutex);
+  const auto found = t.entries.find({when_, std::exchange(id_, 0)});
+  if (found == t.entries.end()) return;  // it has rung
+  gone = std::move(found->second);
+  t.entries.erase(found);
+}
+
+size_t Alarm::Pending() {
+  Timer& t = timer();
+  const std::lock_guard lock(t.mutex);
+  return t.entries.size();
 }
 
 }  // namespace npu::rt
