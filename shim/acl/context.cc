@@ -154,15 +154,13 @@ Status aclrtGetDeviceResLimit(int32_t deviceId, aclrtDevResLimitType type, uint3
 Status aclrtSetDeviceResLimit(int32_t deviceId, aclrtDevResLimitType type, uint32_t value) {
   NPU_TRY(rt::PrimaryOf(deviceId, __func__).status());
   NPU_TRY(CheckCores(value, static_cast<int>(type), __func__));
-  rt::SetDeviceCoreLimit(deviceId, static_cast<int>(type), value);
-  return {};
+  return rt::SetDeviceCoreLimit(deviceId, static_cast<int>(type), value, __func__);
 }
 
 Status aclrtResetDeviceResLimit(int32_t deviceId) {
   NPU_TRY(rt::PrimaryOf(deviceId, __func__).status());
-  rt::SetDeviceCoreLimit(deviceId, 0, 0);
-  rt::SetDeviceCoreLimit(deviceId, 1, 0);
-  return {};
+  NPU_TRY(rt::SetDeviceCoreLimit(deviceId, 0, 0, __func__));
+  return rt::SetDeviceCoreLimit(deviceId, 1, 0, __func__);
 }
 
 Status aclrtGetStreamResLimit(aclrtStream stream, aclrtDevResLimitType type, uint32_t* value) {
@@ -177,13 +175,15 @@ Status aclrtGetStreamResLimit(aclrtStream stream, aclrtDevResLimitType type, uin
 Status aclrtSetStreamResLimit(aclrtStream stream, aclrtDevResLimitType type, uint32_t value) {
   NPU_ASSIGN(Ref<rt::TaskStream> found, rt::ResolveAnyStream(stream, __func__));
   NPU_TRY(CheckCores(value, static_cast<int>(type), __func__));
-  found->settings().core_limit[type].store(value, std::memory_order_relaxed);
+  NPU_ASSIGN(const uint32_t all, rt::CoreNumber(static_cast<int>(type), __func__));
+  found->SetCoreLimit(static_cast<int>(type), value, all);
   return {};
 }
 
 Status aclrtResetStreamResLimit(aclrtStream stream) {
   NPU_ASSIGN(Ref<rt::TaskStream> found, rt::ResolveAnyStream(stream, __func__));
-  for (auto& limit : found->settings().core_limit) limit.store(0, std::memory_order_relaxed);
+  found->SetCoreLimit(0, 0, 1);
+  found->SetCoreLimit(1, 0, 1);
   return {};
 }
 

@@ -20,14 +20,19 @@ Status Blocking(const CopyPlan& plan, const char* function) {
   return {};
 }
 
-// Queued, unless the host side is pageable: the client may change such memory as soon as the call returns, so the stream is
-// emptied and the copy made here.
+// Queued where that is possible. Pageable memory may change as soon as the call returns: a source is copied to a place of ours
+// unless the stream is idle anyway; into a destination the result has to go before the call returns, so the stream is emptied
+// and the copy made here, as the real runtime does in both cases.
 Status Queued(const CopyPlan& plan, rt::TaskStream& stream, const char* function) {
   if (plan.HostToHost()) {
     return Error(Code::kFeatureNotSupported, "{}: dst and src are both memory of the host.", function)
         .Remedy("Use memcpy or aclrtMemcpy.");
   }
   if (!plan.Pageable()) return rt::CopyOn(plan, stream);
+  if (plan.dst.place != rt::Place::kPageable && !stream.Idle()) {
+    NPU_ASSIGN(const bool queued, rt::CopyStagedOn(plan, stream));
+    if (queued) return {};
+  }
   NPU_TRY(stream.Synchronize(Deadline::Never()));
   return Blocking(plan, function);
 }
@@ -91,7 +96,7 @@ Result<std::vector<CopyPlan>> PlanBatch(const Batch& batch, const char* function
     auto plan = rt::PlanCopy({batch.dsts[i], batch.dest_maxs[i], batch.srcs[i], batch.sizes[i], CopyKind::kDefault}, function);
     if (!plan.ok()) return fail(plan.status());
     const bool to_device = plan->dst.place == rt::Place::kDevice, from_device = plan->src.place == rt::Place::kDevice;
-    if (to_device == from_device) {
+    if ((to_device && from_device) || plan->HostToHost()) {
       return fail(Error(Code::kOutOfRange, "{}: entry {} copies from {} to {}; one side must be device memory and the other host memory.",
                         function, i, from_device ? "device" : "host", to_device ? "device" : "host"));
     }

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "device/hbm/foreign.h"
 #include "device/hbm/hbm.h"
 #include "gen/calls/acl.h"
 #include "runtime/context/context.h"
@@ -87,7 +88,7 @@ Status FreeDevice(void* ptr, const char* function) {
 Status FreePinned(void* ptr, const char* function) {
   NPU_TRY(NotNull(ptr, function, "hostPtr"));
   if (rt::Forked()) return rt::ForkedError(function);
-  if (hbm::Local(ptr) != nullptr) {
+  if (hbm::Local(ptr) != nullptr && !hbm::FindForeign(ptr)) {
     return Error(Code::kOutOfRange, "{}: hostPtr {} is memory of a device.", function, fmt::ptr(ptr)).Remedy("Free it with aclrtFree.");
   }
   return rt::FreeHost(ptr, function);
@@ -174,10 +175,7 @@ Status aclrtHostGetDevicePointer(void* pHost, void** pDevice, uint32_t flag) {
   NPU_NOT_NULL(pHost);
   NPU_NOT_NULL(pDevice);
   if (flag != 0) return Error(Code::kInvalidParam, "{}: flag is {}; it must be 0.", __func__, flag);
-  const auto range = rt::FindHost(pHost);
-  if (!range) {
-    return Error(Code::kHostNotRegistered, "{}: pHost {} is not registered.", __func__, fmt::ptr(pHost)).Remedy("Call aclrtHostRegisterV2 first.");
-  }
+  NPU_TRY(rt::ShowToDevices(pHost, __func__));
   *pDevice = pHost;
   return {};
 }

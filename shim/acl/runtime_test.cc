@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <random>
 #include <string>
@@ -405,6 +407,217 @@ TEST_F(Runtime, NotifiesAndValuesOrderStreams) {
   EXPECT_ACL(0, aclrtFree(word));
   EXPECT_ACL(0, aclrtDestroyStream(a));
   EXPECT_ACL(0, aclrtDestroyStream(b));
+}
+
+// A stream that waits until Go().
+class Held {
+ public:
+  Held() {
+    EXPECT_ACL(0, aclrtCreateStream(&stream_));
+    EXPECT_ACL(0, aclrtCreateStream(&other_));
+    EXPECT_ACL(0, aclrtMalloc(&word_, 64, ACL_MEM_MALLOC_HUGE_FIRST));
+    EXPECT_ACL(0, aclrtMemset(word_, 64, 0, 64));
+    EXPECT_ACL(0, aclrtValueWait(word_, 1, ACL_STREAM_WAIT_VALUE_EQ, stream_));
+  }
+  ~Held() {
+    Go();
+    EXPECT_ACL(0, aclrtDestroyStream(stream_));
+    EXPECT_ACL(0, aclrtDestroyStream(other_));
+    EXPECT_ACL(0, aclrtFree(word_));
+  }
+  void Go() {
+    EXPECT_ACL(0, aclrtValueWrite(word_, 1, 0, other_));
+    EXPECT_ACL(0, aclrtSynchronizeStream(other_));
+  }
+  aclrtStream stream() const { return stream_; }
+
+ private:
+  aclrtStream stream_ = nullptr, other_ = nullptr;
+  void* word_ = nullptr;
+};
+
+TEST_F(Runtime, PinnedMemoryMayBeFreedWhileCopiesOfItAreQueued) {
+  constexpr size_t kBytes = size_t{5} << 20;
+  const auto data = Random(kBytes);
+  void* device = Device(kBytes);
+  std::vector<uint8_t> back(kBytes);
+  for (int round = 0; round < 3; ++round) {
+    Held held;
+    void* pinned = Pinned(kBytes);
+    std::memcpy(pinned, data.data(), kBytes);
+    ASSERT_ACL(0, aclrtMemset(device, kBytes, 0, kBytes));
+    ASSERT_ACL(0, aclrtMemcpyAsync(device, kBytes, pinned, kBytes, ACL_MEMCPY_HOST_TO_DEVICE, held.stream()));
+    ASSERT_ACL(0, aclrtFreeHost(pinned));
+    EXPECT_ACL(107000, aclrtFreeHost(pinned));  // gone for the client
+    held.Go();
+    ASSERT_ACL(0, aclrtSynchronizeStream(held.stream()));
+    ASSERT_ACL(0, aclrtMemcpy(back.data(), kBytes, device, kBytes, ACL_MEMCPY_DEVICE_TO_HOST));
+    ASSERT_EQ(back, data);
+  }
+  EXPECT_ACL(0, aclrtFree(device));
+}
+
+TEST_F(Runtime, MappedMemoryMayBeUnmappedWhileCopiesOfItAreQueued) {
+  constexpr size_t kPiece = size_t{2} << 20;
+  const auto data = Random(kPiece);
+  void* device = Device(kPiece);
+  void* range = nullptr;
+  ASSERT_ACL(0, aclrtReserveMemAddress(&range, kPiece, 0, nullptr, 1));
+  aclrtPhysicalMemProp prop{};
+  prop.handleType = ACL_MEM_HANDLE_TYPE_NONE;
+  prop.allocationType = ACL_MEM_ALLOCATION_TYPE_PINNED;
+  prop.memAttr = ACL_HBM_MEM_HUGE;
+  prop.location.type = ACL_MEM_LOCATION_TYPE_DEVICE;
+  aclrtDrvMemHandle handle = nullptr;
+  ASSERT_ACL(0, aclrtMallocPhysical(&handle, kPiece, &prop, 0));
+  ASSERT_ACL(0, aclrtMapMem(range, kPiece, 0, handle, 0));
+  ASSERT_ACL(0, aclrtMemcpy(range, kPiece, data.data(), kPiece, ACL_MEMCPY_HOST_TO_DEVICE));
+  Held held;
+  ASSERT_ACL(0, aclrtMemcpyAsync(device, kPiece, range, kPiece, ACL_MEMCPY_DEVICE_TO_DEVICE, held.stream()));
+  ASSERT_ACL(0, aclrtUnmapMem(range));
+  EXPECT_ACL(507899, aclrtUnmapMem(range));
+  ASSERT_ACL(0, aclrtFreePhysical(handle));
+  ASSERT_ACL(0, aclrtReleaseMemAddress(range));
+  held.Go();
+  ASSERT_ACL(0, aclrtSynchronizeStream(held.stream()));
+  std::vector<uint8_t> back(kPiece);
+  ASSERT_ACL(0, aclrtMemcpy(back.data(), kPiece, device, kPiece, ACL_MEMCPY_DEVICE_TO_HOST));
+  EXPECT_EQ(back, data);
+  EXPECT_ACL(0, aclrtFree(device));
+}
+
+TEST_F(Runtime, APageableSourceIsReadWhenTheCopyIsQueuedAndNothingWaits) {
+  constexpr size_t kBytes = size_t{1} << 20, kRows = 64, kWidth = 1000, kPitch = 1500;
+  void* device = Device(2 * kBytes);
+  char* const second = static_cast<char*>(device) + kBytes;
+  auto data = Random(kBytes), rows = Random(kRows * kPitch);
+  const auto sent = data, sent_rows = rows;
+  {
+    Held held;
+    // Without a place of its own for the source each call would wait for ever: what lets the stream go comes after them.
+    ASSERT_ACL(0, aclrtMemcpyAsync(device, kBytes, data.data(), kBytes, ACL_MEMCPY_HOST_TO_DEVICE, held.stream()));
+    ASSERT_ACL(0, aclrtMemcpy2dAsync(second, kWidth, rows.data(), kPitch, kWidth, kRows, ACL_MEMCPY_HOST_TO_DEVICE, held.stream()));
+    std::fill(data.begin(), data.end(), uint8_t{0});
+    std::fill(rows.begin(), rows.end(), uint8_t{0});
+    held.Go();
+    ASSERT_ACL(0, aclrtSynchronizeStream(held.stream()));
+  }
+  std::vector<uint8_t> back(kBytes), back_rows(kRows * kWidth);
+  ASSERT_ACL(0, aclrtMemcpy(back.data(), kBytes, device, kBytes, ACL_MEMCPY_DEVICE_TO_HOST));
+  ASSERT_ACL(0, aclrtMemcpy(back_rows.data(), back_rows.size(), second, back_rows.size(), ACL_MEMCPY_DEVICE_TO_HOST));
+  EXPECT_EQ(back, sent);
+  for (size_t r = 0; r < kRows; ++r) {
+    EXPECT_TRUE(std::equal(back_rows.begin() + r * kWidth, back_rows.begin() + (r + 1) * kWidth, sent_rows.begin() + r * kPitch)) << r;
+  }
+  EXPECT_ACL(0, aclrtFree(device));
+}
+
+TEST_F(Runtime, AReadIntoPageableMemoryIsWokenByAReset) {
+  aclrtStream stream = nullptr;
+  ASSERT_ACL(0, aclrtCreateStream(&stream));
+  void* word = Device(64);
+  ASSERT_ACL(0, aclrtMemset(word, 64, 0, 64));
+  ASSERT_ACL(0, aclrtValueWait(word, 1, ACL_STREAM_WAIT_VALUE_EQ, stream));
+  std::atomic<int> code{-1};
+  std::atomic<bool> inside{false};
+  std::thread reader([&] {
+    EXPECT_ACL(0, aclrtSetDevice(0));
+    uint64_t out = 0;
+    inside = true;
+    code = aclrtMemcpyAsync(&out, sizeof out, word, sizeof out, ACL_MEMCPY_DEVICE_TO_HOST, stream);
+  });
+  while (!inside) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(code, -1) << "it waits for its stream";
+  EXPECT_ACL(0, aclrtResetDeviceForce(0));
+  reader.join();  // a hang is the failure
+  EXPECT_NE(code, 0);
+  EXPECT_ACL(0, aclrtSetDevice(0));
+  EXPECT_ACL(0, aclrtFree(word));
+}
+
+TEST_F(Runtime, AFunctionOfAStreamDestroyedByForceIsNotCalled) {
+  static std::atomic<bool> inside, go;
+  static std::atomic<int> calls;
+  inside = go = false;
+  calls = 0;
+  aclrtStream first = nullptr, second = nullptr;
+  ASSERT_ACL(0, aclrtCreateStream(&first));
+  ASSERT_ACL(0, aclrtCreateStream(&second));
+  ASSERT_ACL(0, aclrtLaunchHostFunc(first, [](void*) {
+    inside = true;
+    while (!go) std::this_thread::yield();
+  }, nullptr));
+  while (!inside) std::this_thread::yield();
+  ASSERT_ACL(0, aclrtLaunchHostFunc(second, [](void*) { ++calls; }, nullptr));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // until it waits in line behind the first
+  ASSERT_ACL(0, aclrtDestroyStreamForce(second));
+  go = true;
+  ASSERT_ACL(0, aclrtSynchronizeStream(first));
+  ASSERT_ACL(0, aclrtLaunchHostFunc(first, [](void*) {}, nullptr));
+  ASSERT_ACL(0, aclrtSynchronizeStream(first));
+  EXPECT_EQ(calls, 0);
+  EXPECT_ACL(0, aclrtDestroyStream(first));
+}
+
+TEST_F(Runtime, StreamConfigurationsAreHandles) {
+  aclrtStreamConfigHandle* config = aclrtCreateStreamConfigHandle();
+  ASSERT_NE(config, nullptr);
+  const uint32_t priority = 3;
+  const size_t flag = ACL_STREAM_FAST_LAUNCH;
+  EXPECT_ACL(0, aclrtSetStreamConfigOpt(config, ACL_RT_STREAM_PRIORITY, &priority, sizeof priority));
+  EXPECT_ACL(0, aclrtSetStreamConfigOpt(config, ACL_RT_STREAM_FLAG, &flag, sizeof flag));
+  EXPECT_ACL(100000, aclrtSetStreamConfigOpt(config, ACL_RT_STREAM_PRIORITY, &priority, 1));
+  aclrtStream stream = nullptr;
+  ASSERT_ACL(0, aclrtCreateStreamV2(&stream, config));
+  uint32_t got = 9;
+  EXPECT_ACL(0, aclrtStreamGetPriority(stream, &got));
+  EXPECT_EQ(got, priority);
+  EXPECT_ACL(0, aclrtDestroyStreamConfigHandle(config));
+  EXPECT_ACL(107017, aclrtDestroyStreamConfigHandle(config));
+  EXPECT_ACL(107017, aclrtSetStreamConfigOpt(config, ACL_RT_STREAM_PRIORITY, &priority, sizeof priority));
+  aclrtStreamConfigHandle mine{};
+  EXPECT_ACL(107017, aclrtDestroyStreamConfigHandle(&mine));
+  EXPECT_ACL(107017, aclrtCreateStreamV2(&stream, &mine));
+  EXPECT_ACL(100000, aclrtDestroyStreamConfigHandle(nullptr));
+  EXPECT_ACL(0, aclrtDestroyStream(stream));
+}
+
+TEST_F(Runtime, RegisteredMemoryIsMemoryForDevices) {
+  auto block = Random(8192);
+  const auto before = block;
+  void* device = Device(8192);
+  void* view = nullptr;
+  ASSERT_ACL(0, aclrtHostRegister(block.data(), block.size(), ACL_HOST_REGISTER_MAPPED, &view));
+  aclrtStream stream = nullptr;
+  ASSERT_ACL(0, aclrtCreateStream(&stream));
+  ASSERT_ACL(0, aclrtMemcpyAsync(device, 8192, view, 8192, ACL_MEMCPY_DEVICE_TO_DEVICE, stream));
+  ASSERT_ACL(0, aclrtMemsetAsync(view, 8192, 7, 4096, stream));
+  ASSERT_ACL(0, aclrtSynchronizeStream(stream));
+  EXPECT_TRUE(std::all_of(block.begin(), block.begin() + 4096, [](uint8_t b) { return b == 7; }));
+  EXPECT_TRUE(std::equal(block.begin() + 4096, block.end(), before.begin() + 4096));
+  std::vector<uint8_t> back(8192);
+  ASSERT_ACL(0, aclrtMemcpy(back.data(), 8192, device, 8192, ACL_MEMCPY_DEVICE_TO_HOST));
+  EXPECT_EQ(back, before);
+  // A word of it may be waited for.
+  auto* word = static_cast<uint64_t*>(view);
+  *word = 0;
+  ASSERT_ACL(0, aclrtValueWait(view, 5, ACL_STREAM_WAIT_VALUE_EQ, stream));
+  __atomic_store_n(word, uint64_t{5}, __ATOMIC_RELEASE);
+  ASSERT_ACL(0, aclrtSynchronizeStream(stream));
+  ASSERT_ACL(0, aclrtHostUnregister(block.data()));
+  EXPECT_ACL(107016, aclrtValueWait(view, 5, ACL_STREAM_WAIT_VALUE_EQ, stream));
+  // A pinned block has a device view once it is asked for.
+  void* pinned = Pinned(4096);
+  EXPECT_ACL(507911, aclrtHostGetDevicePointer(block.data(), &view, 0));
+  ASSERT_ACL(0, aclrtHostGetDevicePointer(pinned, &view, 0));
+  ASSERT_ACL(0, aclrtMemset(view, 4096, 0, 4096));
+  ASSERT_ACL(0, aclrtValueWrite(view, 11, 0, stream));
+  ASSERT_ACL(0, aclrtSynchronizeStream(stream));
+  EXPECT_EQ(*static_cast<uint64_t*>(pinned), 11u);
+  ASSERT_ACL(0, aclrtFreeHost(pinned));
+  EXPECT_ACL(0, aclrtDestroyStream(stream));
+  EXPECT_ACL(0, aclrtFree(device));
 }
 
 TEST_F(Runtime, AbortedTasksSayStop) {

@@ -3,15 +3,26 @@
 
 #include <cstring>
 
+#include "base/handle/table.h"
 #include "gen/calls/acl.h"
 #include "runtime/context/context.h"
 #include "runtime/context/devices.h"
+#include "runtime/context/kinds.h"
 #include "shim/acl/args.h"
+#include "shim/acl/kinds.h"
 
 namespace npu::calls {
 namespace {
 
 constexpr uint32_t kMostAbortMs = 2'160'000;
+
+struct StreamConfig : Counted {
+  aclrtStreamConfigHandle options{};
+};
+HandleTable<StreamConfig>& configs() {
+  static auto* table = new HandleTable<StreamConfig>(rt::kStreamConfigHandle, "stream configuration");
+  return *table;
+}
 
 // Streams that other engines drive: waiting for them or asking how far they are has no meaning.
 bool Unwatched(uint32_t flags, bool synchronise) {
@@ -46,17 +57,19 @@ Status aclrtCreateStreamWithConfig(aclrtStream* stream, uint32_t priority, uint3
   return Create(stream, priority, flag, __func__);
 }
 
-aclrtStreamConfigHandle* aclrtCreateStreamConfigHandle() { return new aclrtStreamConfigHandle{}; }
+aclrtStreamConfigHandle* aclrtCreateStreamConfigHandle() {
+  return static_cast<aclrtStreamConfigHandle*>(configs().Add(Ref<StreamConfig>::Adopt(new StreamConfig)));
+}
 
 Status aclrtDestroyStreamConfigHandle(aclrtStreamConfigHandle* handle) {
   NPU_NOT_NULL(handle);
-  delete handle;
-  return {};
+  return configs().Remove(handle, __func__, "handle").status();
 }
 
 Status aclrtSetStreamConfigOpt(aclrtStreamConfigHandle* handle, aclrtStreamConfigAttr attr, const void* attrValue, size_t valueSize) {
   NPU_NOT_NULL(handle);
   NPU_NOT_NULL(attrValue);
+  NPU_ASSIGN(const Ref<StreamConfig> config, configs().Get(handle, __func__, "handle"));
   const auto store = [&](auto& field) -> Status {
     if (valueSize != sizeof field) {
       return Error(Code::kInvalidParam, "aclrtSetStreamConfigOpt: valueSize is {}, but option {} has {} bytes.", valueSize,
@@ -66,17 +79,18 @@ Status aclrtSetStreamConfigOpt(aclrtStreamConfigHandle* handle, aclrtStreamConfi
     return {};
   };
   switch (attr) {
-    case ACL_RT_STREAM_WORK_ADDR_PTR: return store(handle->workptr);
-    case ACL_RT_STREAM_WORK_SIZE: return store(handle->workSize);
-    case ACL_RT_STREAM_FLAG: return store(handle->flag);
-    case ACL_RT_STREAM_PRIORITY: return store(handle->priority);
+    case ACL_RT_STREAM_WORK_ADDR_PTR: return store(config->options.workptr);
+    case ACL_RT_STREAM_WORK_SIZE: return store(config->options.workSize);
+    case ACL_RT_STREAM_FLAG: return store(config->options.flag);
+    case ACL_RT_STREAM_PRIORITY: return store(config->options.priority);
     default: return Error(Code::kInvalidParam, "{}: attr is {}, which is not known.", __func__, static_cast<int>(attr));
   }
 }
 
 Status aclrtCreateStreamV2(aclrtStream* stream, const aclrtStreamConfigHandle* handle) {
   NPU_NOT_NULL(handle);
-  return Create(stream, handle->priority, static_cast<uint32_t>(handle->flag), __func__);
+  NPU_ASSIGN(const Ref<StreamConfig> config, configs().Get(handle, __func__, "handle"));
+  return Create(stream, config->options.priority, static_cast<uint32_t>(config->options.flag), __func__);
 }
 
 Status aclrtDestroyStream(aclrtStream stream) { return Destroy(stream, /*force=*/false, __func__); }

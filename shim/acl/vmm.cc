@@ -110,10 +110,14 @@ Status aclrtMapMem(void* virPtr, size_t size, size_t offset, aclrtDrvMemHandle h
 Status aclrtUnmapMem(void* virPtr) {
   NPU_NOT_NULL(virPtr);
   if (rt::Forked()) return rt::ForkedError(__func__);
-  const Status status = hbm::Unmap(virPtr).status();
+  auto gone = hbm::Unmap(virPtr);
+  if (gone.ok()) {
+    rt::TaskStream::KeepUntilAllDone(std::move(gone->pages));
+    return {};
+  }
   // The real driver answers its own parameter error here, which reaches the client as 507899.
-  if (status.code() != Code::kOutOfRange) return status;
-  return Status(Code::kDriverError, std::string(status.text())).Remedy("Pass the address given to aclrtMapMem, once.");
+  if (gone.status().code() != Code::kOutOfRange) return gone.status();
+  return Status(Code::kDriverError, std::string(gone.status().text())).Remedy("Pass the address given to aclrtMapMem, once.");
 }
 
 Status aclrtMemGetAllocationGranularity(aclrtPhysicalMemProp* prop, aclrtMemGranularityOptions option, size_t* granularity) {

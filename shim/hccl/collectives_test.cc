@@ -1,4 +1,6 @@
 // Every collective, through the C interface, in processes of their own.
+#include <filesystem>
+
 #include "shim/hccl/rank_process_test.h"
 #include "shim/hccl/values_test.h"
 
@@ -342,6 +344,27 @@ TEST(Body, DISABLED_Table) {
 
 TEST(Hccl, ARankTableBringsRanksTogether) { EXPECT_THAT(Ranks("Table", 3).Codes(), Each(0)); }
 
+// Signals are for the client's threads: every thread but the first must block them. How many there are.
+int ThreadsWithoutSignals() {
+  int threads = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    if (task.path().filename() == std::to_string(getpid())) continue;
+    std::ifstream status(task.path() / "status");
+    std::string line, name;
+    uint64_t blocked = 0;
+    while (std::getline(status, line)) {
+      if (line.rfind("Name:", 0) == 0) name = line.substr(6);
+      if (line.rfind("SigBlk:", 0) == 0) blocked = std::strtoull(line.c_str() + 7, nullptr, 16);
+    }
+    if (name.empty()) continue;  // ended meanwhile
+    ++threads;
+    for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGALRM, SIGCHLD, SIGPROF}) {
+      EXPECT_TRUE((blocked >> (signal - 1) & 1) != 0) << "thread " << name << " takes signal " << signal;
+    }
+  }
+  return threads;
+}
+
 // One thread, several devices: no call may need the thread while another waits for its peer.
 TEST(Body, DISABLED_OneProcess) {
   Process p;
@@ -372,6 +395,7 @@ TEST(Body, DISABLED_OneProcess) {
                 ReducedOf(HCCL_DATA_TYPE_BFP16, HCCL_REDUCE_SUM, p.seed, kDevices, round, 0, count));
     }
   }
+  EXPECT_GT(ThreadsWithoutSignals(), 3) << "workers, the listener and the watcher at least";
   for (HcclComm comm : comms) HCCL_OK(HcclCommDestroy(comm));
 }
 

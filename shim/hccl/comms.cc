@@ -7,6 +7,7 @@
 #include <set>
 #include <thread>
 
+#include "base/os/thread.h"
 #include "coll/comm/calls.h"
 #include "runtime/context/devices.h"
 
@@ -165,18 +166,18 @@ Status Together(const std::vector<std::function<Status()>>& works) {
   std::vector<std::thread> threads;
   Status failed;
   for (size_t i = 0; i < works.size(); ++i) {
-    try {
-      threads.emplace_back([&, i] {
-        try {
-          results[i] = works[i]();
-        } catch (const std::exception& e) {
-          results[i] = Error(Code::kInternal, "Making a communicator ended with an exception: {}.", e.what());
-        }
-      });
-    } catch (const std::system_error& e) {
-      failed = Error(Code::kResourceExhausted, "A thread for a communicator cannot be started: {}.", e.what());
+    auto thread = os::Start("npu-comm", [&, i] {
+      try {
+        results[i] = works[i]();
+      } catch (const std::exception& e) {
+        results[i] = Error(Code::kInternal, "Making a communicator ended with an exception: {}.", e.what());
+      }
+    });
+    if (!thread.ok()) {
+      failed = thread.status();
       break;
     }
+    threads.push_back(thread.take());
   }
   for (auto& thread : threads) thread.join();
   for (const Status& status : results) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/status/boundary.h"
+#include "ops/core/args.h"
 #include "ops/core/executor.h"
 #include "ops/core/platform.h"
 #include "runtime/stream/stream.h"
@@ -55,6 +56,21 @@ Status Workspace(const ops::OpDef& op, const Executor& e, void* workspace, uint6
   return {};
 }
 
+// Whether kernels of the stream's card reach all tensors.
+Status Reachable(const ops::OpDef& op, Executor& e, const rt::Stream& stream) {
+  const auto reach = ops::ThePlatform().reach;
+  if (reach == nullptr) return {};
+  const ops::Args args(e.arguments.data());
+  for (size_t p = 0; p < op.params.size(); ++p) {
+    const ops::Kind kind = op.params[p].kind;
+    if (kind != ops::Kind::tensor && kind != ops::Kind::tensor_list) continue;
+    for (const Tensor& tensor : args.Many<Tensor>(ops::Token{static_cast<uint8_t>(p)})) {
+      if (tensor.data != nullptr) NPU_TRY(reach(tensor.data, stream.card(), op.name, op.params[p].name));
+    }
+  }
+  return {};
+}
+
 // Owns the executor until a task does.
 struct Owned {
   Executor* e;
@@ -69,6 +85,7 @@ Status Launch(const ops::OpDef& op, void* workspace, uint64_t bytes, void* raw_e
   NPU_TRY(Workspace(op, *owned.e, workspace, bytes, &scratch));
   NPU_ASSIGN(Ref<rt::Stream> stream, rt::ResolveStream(raw_stream, op.name.data()));
   if (owned.e->nothing_to_do) return {};
+  NPU_TRY(Reachable(op, *owned.e, *stream));
 
   Launching launching{{owned.e, scratch}};
   const auto cost = static_cast<uint32_t>(std::clamp(owned.e->cost_ns, 1.0, 4e9));
