@@ -40,7 +40,9 @@ Status ReceiveFailure(int fd, const Frame& frame, Deadline deadline) {
   const size_t end = text.find('\0');
   const auto code =
       frame.code <= static_cast<uint32_t>(Code::kCommMismatch) ? static_cast<Code>(frame.code) : Code::kInternal;
-  Status status(code, text.substr(0, end));
+  std::string cause = text.substr(0, end);
+  if (cause.empty()) cause = "EI0006: a rank gave up while the communicator was being made and did not say why.";
+  Status status(code, std::move(cause));
   if (end != std::string::npos && end + 1 < text.size()) status = std::move(status).Remedy("{}", text.substr(end + 1));
   return status;
 }

@@ -91,7 +91,7 @@ TEST(Faults, VisibleLists) {
 TEST(Body, DISABLED_CardFull) {
   OK(aclrtSetDevice(0));
   void* p = nullptr;
-  ExpectFault(207001, aclrtMalloc(&p, 8 << 30, ACL_MEM_MALLOC_HUGE_FIRST), {"card 0", "512 MiB", "--hbm"});
+  ExpectFault(207001, aclrtMalloc(&p, size_t{8} << 30, ACL_MEM_MALLOC_HUGE_FIRST), {"card 0", "512 MiB", "--hbm"});
   EXPECT_EQ(p, nullptr);
   std::vector<void*> blocks;
   int code = 0;

@@ -43,7 +43,7 @@ TEST(Body, DISABLED_SmallShm) {
   p.Start(p.rank);
   HcclComm comm = nullptr;
   p.Join(&comm);
-  constexpr size_t kCount = 40 * kMiB;  // 160 MiB on each rank
+  constexpr size_t kCount = 24 * kMiB;  // 96 MiB on each rank
   void* data = nullptr;
   HCCL_OK(aclrtMalloc(&data, kCount * 4, ACL_MEM_MALLOC_HUGE_FIRST));
   HCCL_OK(aclrtMemsetD32(data, kCount * 4, static_cast<uint32_t>(p.rank + 1) + p.seed % 1000, kCount));

@@ -35,7 +35,7 @@ TEST(RootInfo, SpoiltBlobsAreRefusedOrReadWhole) {
     MeetingPoint{"127.0.0.1", static_cast<uint16_t>(1 + source.Below(65535)), NewId()}.Write(blob);
     if (source.Chance(90)) source.Spoil(blob, sizeof blob);
     if (source.Chance(10)) std::memset(blob + source.Below(100), 'A', 100);  // texts that do not end
-    const auto read = MeetingPoint::Read(blob);
+    auto read = MeetingPoint::Read(blob);
     if (!read.ok()) {
       EXPECT_FALSE(read.status().remedy().empty());
       continue;
@@ -120,7 +120,7 @@ TEST(Meeting, ASpoiltRankEndsItsMeetingForAllWithAText) {
     auto meeting = coll::Meeting::Join(point, 0, 2, settings, 1s);
     ASSERT_TRUE(meeting.ok());
     const std::vector<std::byte> mine(16);
-    const auto all = meeting->Round(mine, Status());
+    auto all = meeting->Round(mine, Status());
     if (!all.ok()) {
       EXPECT_FALSE(all.status().text().empty());
     } else {
@@ -149,7 +149,7 @@ TEST(Meeting, ASpoiltServerIsAnError) {
     auto meeting = coll::Meeting::Join({"127.0.0.1", listening->port, NewId()}, 0, 2, settings, 1s);
     ASSERT_TRUE(meeting.ok());
     const std::vector<std::byte> mine(source.Below(100));
-    const auto all = meeting->Round(mine, Status());
+    auto all = meeting->Round(mine, Status());
     if (all.ok()) {
       EXPECT_EQ(all->size(), 2 * mine.size());
     }
