@@ -51,9 +51,11 @@ Stat ReadStat(const char* path) {
   return stat;
 }
 
+// The first thread's file says the same as the process's own, and emulators of another processor do not replace it by
+// one with times of their own.
 Stat StatOf(int32_t pid) {
-  char path[48];
-  std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
+  char path[64];
+  std::snprintf(path, sizeof path, "/proc/%d/task/%d/stat", pid, pid);
   return ReadStat(path);
 }
 
@@ -77,7 +79,10 @@ ProcessId Self() {
   ProcessId id;
   id.pid = getpid();
   id.pid_namespace = PidNamespace();
-  id.start_ticks = ReadStat("/proc/self/stat").start_ticks;
+  char path[64];
+  std::snprintf(path, sizeof path, "/proc/self/task/%d/stat", id.pid);
+  id.start_ticks = ReadStat(path).start_ticks;
+  if (id.start_ticks == 0) id.start_ticks = ReadStat("/proc/self/stat").start_ticks;  // /proc of another pid namespace
   return id;
 }
 

@@ -1,6 +1,6 @@
-// One operator of each family through its exported functions, on host memory, against plain loops. Needs no Python, so it also
-// runs where only our code runs: cross-compiled, under an emulator. Values of every operator are compared with torch elsewhere
-// (tests/conformance).
+// One operator of each family through its exported functions, on host memory, against plain loops. Needs no Python, so
+// it also runs where only our code runs: cross-compiled, under an emulator. Values of every operator are compared with
+// torch elsewhere (tests/conformance).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -45,7 +45,9 @@ constexpr aclDataType kType = std::is_same_v<T, float>     ? ACL_FLOAT
                               : std::is_same_v<T, bool>    ? ACL_BOOL
                                                            : ACL_DT_UNDEFINED;
 
-int64_t Count(const Shape& shape) { return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>()); }
+int64_t Count(const Shape& shape) {
+  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+}
 
 // A contiguous tensor with its memory; Transposed() is a second view of the same memory.
 template <class T>
@@ -74,8 +76,8 @@ class Value {
  private:
   aclTensor* View(const Shape& shape, const Shape& strides) {
     const int64_t storage = Count(shape_);
-    views_.push_back(aclCreateTensor(shape.data(), shape.size(), kType<T>, strides.data(), 0, ACL_FORMAT_ND, &storage, 1,
-                                     data_.get()));
+    views_.push_back(aclCreateTensor(shape.data(), shape.size(), kType<T>, strides.data(), 0, ACL_FORMAT_ND, &storage,
+                                     1, data_.get()));
     return views_.back();
   }
   Shape shape_;
@@ -251,8 +253,9 @@ TEST_F(Ops, CatJoinsColumns) {
   Value<float> a({m, p}, random_), b({m, q}, random_), out({m, p + q});
   // The list owns its tensors.
   int64_t extent_a[] = {m, p}, stride_a[] = {p, 1}, extent_b[] = {m, q}, stride_b[] = {q, 1};
-  const aclTensor* parts[] = {aclCreateTensor(extent_a, 2, ACL_FLOAT, stride_a, 0, ACL_FORMAT_ND, extent_a, 2, a.begin()),
-                              aclCreateTensor(extent_b, 2, ACL_FLOAT, stride_b, 0, ACL_FORMAT_ND, extent_b, 2, b.begin())};
+  const aclTensor* parts[] = {
+      aclCreateTensor(extent_a, 2, ACL_FLOAT, stride_a, 0, ACL_FORMAT_ND, extent_a, 2, a.begin()),
+      aclCreateTensor(extent_b, 2, ACL_FLOAT, stride_b, 0, ACL_FORMAT_ND, extent_b, 2, b.begin())};
   aclTensorList* list = aclCreateTensorList(parts, 2);
   Call(aclnnCatGetWorkspaceSize, aclnnCat, list, int64_t{1}, *out);
   aclDestroyTensorList(list);
@@ -273,7 +276,8 @@ TEST_F(Ops, WhereChooses) {
 TEST_F(Ops, ArangeCounts) {
   const int64_t n = Between(1, 200);
   int64_t start = Between(-50, 50), step = 3, end = start + step * n;
-  aclScalar* words[] = {aclCreateScalar(&start, ACL_INT64), aclCreateScalar(&end, ACL_INT64), aclCreateScalar(&step, ACL_INT64)};
+  aclScalar* words[] = {aclCreateScalar(&start, ACL_INT64), aclCreateScalar(&end, ACL_INT64),
+                        aclCreateScalar(&step, ACL_INT64)};
   Value<int64_t> out({n});
   Call(aclnnArangeGetWorkspaceSize, aclnnArange, words[0], words[1], words[2], *out);
   for (aclScalar* word : words) aclDestroyScalar(word);
@@ -296,11 +300,11 @@ TEST_F(Ops, NllLossIsTheMeanOfTheChosen) {
 TEST_F(Ops, ConvolutionSlidesAndPads) {
   const int64_t channels = Between(1, 5), filters = Between(1, 9), size = Between(4, 14), stride = Between(1, 2);
   const int64_t extent = (size + 2 - 3) / stride + 1;
-  Value<float> x({2, channels, size, size}, random_), weight({filters, channels, 3, 3}, random_), bias({filters}, random_),
-      out({2, filters, extent, extent});
+  Value<float> x({2, channels, size, size}, random_), weight({filters, channels, 3, 3}, random_),
+      bias({filters}, random_), out({2, filters, extent, extent});
   Ints steps({stride, stride}), padding({1, 1}), dilation({1, 1}), none({0, 0});
-  Call(aclnnConvolutionGetWorkspaceSize, aclnnConvolution, *x, *weight, *bias, *steps, *padding, *dilation, false, *none,
-       int64_t{1}, *out, int8_t{0});
+  Call(aclnnConvolutionGetWorkspaceSize, aclnnConvolution, *x, *weight, *bias, *steps, *padding, *dilation, false,
+       *none, int64_t{1}, *out, int8_t{0});
   std::vector<double> want;
   for (int64_t image = 0; image < 2; ++image) {
     for (int64_t f = 0; f < filters; ++f) {

@@ -19,8 +19,8 @@ bool Exists(const fs::path& place) {
   return fs::exists(fs::symlink_status(place, error));
 }
 
-// Something in the vendor's folders that is not a link of ours: a CANN or driver that only lacks the places we would take,
-// such as a toolkit without `latest`.
+// Something in the vendor's folders that is not a link of ours: a CANN or driver that only lacks the places we would
+// take, such as a toolkit without `latest`.
 fs::path ForeignFile(const fs::path& tree, const fs::path& prefix) {
   for (const char* name : {"ascend-toolkit", "driver", "firmware", "nnae", "nnal", "nnrt"}) {
     std::error_code error;
@@ -55,8 +55,8 @@ Status Install(const fs::path& tree, const fs::path& prefix) {
   const std::vector<Link> links = LinksFor(tree);
   auto taken = [&](const fs::path& place) {
     return Error(Code::kInvalidParam,
-                 "anynpu install: {} exists and is not ours; a CANN or driver seems to be installed in {}.", place.string(),
-                 prefix.string())
+                 "anynpu install: {} exists and is not ours; a CANN or driver seems to be installed in {}.",
+                 place.string(), prefix.string())
         .Remedy("Choose another --prefix; `anynpu run` needs no links at all.");
   };
   if (const fs::path foreign = ForeignFile(tree, prefix); !foreign.empty()) return taken(foreign);
