@@ -206,7 +206,10 @@ std::vector<std::string> SplitCommand(int& argc, char** argv) {
 
 }  // namespace
 
-int Main(int argc, char** argv) {
+int Main(int argc, char** argv, const std::vector<Command>& commands) {
+  for (const Command& brought : commands) {
+    if (argc > 1 && std::strcmp(argv[1], brought.name) == 0) return brought.run({argv + 2, argv + argc});
+  }
   std::vector<std::string> command = SplitCommand(argc, argv);
   CLI::App app("A software Ascend NPU: programs written for torch_npu run on this computer's processor.", "anynpu");
   app.require_subcommand(1);
@@ -255,6 +258,7 @@ int Main(int argc, char** argv) {
   replay->add_option("trace", file, "a file or folder of anynpu trace -o")->required()->type_name("TRACE");
   replay->add_option("--only", replaying.only, "only this operator")->type_name("NAME");
   replay->add_option("--times", replaying.times, "runs of each call (20)")->type_name("N")->check(CLI::Range(1, 1'000'000));
+  for (const Command& brought : commands) app.add_subcommand(brought.name, brought.help);
   CLI::App* version = app.add_subcommand("version", "Print versions");
   CLI11_PARSE(app, argc, argv);
 

@@ -1,0 +1,66 @@
+"""`anynpu explain` as a user calls it."""
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+
+import pytest
+
+
+def explain(program, *words, stdin=None, **environment):
+    return subprocess.run([program, "explain", *words], input=stdin, capture_output=True, text=True, env={**os.environ, "LC_ALL": "C", **environment}, timeout=120)
+
+
+@pytest.mark.parametrize("text", [
+    "HCCL_EPERM", "HCCL_EINVAL", "HCCL_EMEM", "hccl_init_comms", "Device backend 'npu' is not available",
+    "undefined symbol: _ZN6Ascend10AscendOp10get_op_infoEv", "ollama run --gpus all", "107001", "-8020", "161002", "hccl:9", "EI0019", "ERR02200", "EZ9999",
+    "ImportError: libascendcl.so: cannot open shared object file", "RuntimeError: NPU error: ACL_ERROR_INVALID_PARAM", "AttributeError: module 'torch' has no attribute 'npu'",
+    "NotImplementedError: The operator [x] is not supported on NPU", "RuntimeError: ACL execute op failed, error code: 500002",
+])
+def test_the_articles_errors_are_explained_in_both_languages(program, text):
+    done = explain(program, "--lang", "both", *([text] if not text.startswith("-") else []), *(["--", text] if text.startswith("-") else []))
+    assert done.returncode == 0, done.stdout + done.stderr
+    for label in ("why ", "next ", "原因", "处理"):
+        assert label in done.stdout, done.stdout
+
+
+def test_language_follows_the_environment(program):
+    assert "原因" in explain(program, "EI0006", LC_ALL="zh_CN.UTF-8").stdout
+    assert "why" in explain(program, "EI0006", LC_ALL="en_US.UTF-8").stdout
+
+
+def test_unknown_things_are_unknown(program):
+    assert explain(program, "no such thing at all").returncode == 1
+    assert explain(program, "/no/such/file.log").returncode == 1
+    assert explain(program).returncode == 64
+
+
+def test_a_folder_of_logs_and_stdin(program, tmp_path):
+    (tmp_path / "rank0.log").write_text("2026-11-30 10:30:00 EI0002: wait times out\n")
+    (tmp_path / "rank1.log").write_text("2026-11-30 10:00:00 RuntimeError: NPU out of memory. Tried to allocate 2 GiB\n")
+    out = json.loads(explain(program, "--json", str(tmp_path)).stdout)
+    assert out["first_cause"]["file"].endswith("rank1.log") and out["first_cause"]["cause"] == "device-oom"
+    assert "device-oom" in explain(program, "--json", "-", stdin=(tmp_path / "rank1.log").read_text()).stdout
+
+
+def test_a_great_log_takes_constant_memory(program, tmp_path):
+    """256 MB here, with the address space limited; by hand the same with 1 GB."""
+    block = b"2026-11-30 10:00:00 INFO step 100 loss 0.1234 tokens/s 107002.5 and some more words of a usual line\n" * 10000
+    read, write = os.pipe()
+    process = subprocess.Popen([program, "explain", "--json", "-"], stdin=read, stdout=subprocess.PIPE, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (200 << 20, 200 << 20)))
+    os.close(read)
+    with os.fdopen(write, "wb") as pipe:
+        for i in range(256):
+            pipe.write(block)
+            if i == 100:
+                pipe.write(b"RuntimeError: error code is 207001\n")
+    out = json.loads(process.communicate(timeout=120)[0])
+    assert out["first_cause"]["code"] == "207001" and out["bytes"] > 250_000_000
+
+
+def test_operators(program):
+    done = explain(program, "torch.nn.functional.gelu")
+    assert done.returncode == 0 and "native" in done.stdout and "910B f32,f16,bf16" in done.stdout, done.stdout
+    assert explain(program, "torch.no_such_operator").returncode == 1

@@ -1,0 +1,192 @@
+#include "tools/doctor/output.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tools/doctor/observe/elf.h"
+#include "tools/doctor/table.h"
+
+namespace npu::doctor {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kShownVariables[] = {
+    "ASCEND",       "HCCL", "P2P_HCCL",     "ANYNPU",         "ACL_",        "TORCH_",      "PYTORCH_",
+    "RANK_TABLE",   "OMP_", "MASTER_",      "PER_STREAM",     "STREAMS_PER", "TASK_QUEUE",  "INF_NAN",
+    "MULTI_STREAM", "NPU_", "CPU_AFFINITY", "PROFILING_MODE", "ATB_",        "SOC_VERSION", "TOOLCHAIN_HOME"};
+constexpr std::string_view kShownNames[] = {
+    "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH",      "CUDA_VISIBLE_DEVICES", "RANK",
+    "LOCAL_RANK",      "WORLD_SIZE", "LOCAL_WORLD_SIZE"};
+constexpr std::string_view kSecret[] = {"TOKEN", "SECRET", "PASSW", "CREDENTIAL", "_KEY"};
+
+bool IsShown(std::string_view name) {
+  for (std::string_view shown : kShownNames) {
+    if (name == shown) return true;
+  }
+  for (std::string_view shown : kShownVariables) {
+    if (name.starts_with(shown)) return true;
+  }
+  return false;
+}
+
+bool IsSecret(std::string_view name) {
+  for (std::string_view secret : kSecret) {
+    if (Contains(name, secret)) return true;
+  }
+  return false;
+}
+
+std::string Libraries(const std::vector<Library>& libraries) {
+  std::string text;
+  for (const Library& library : libraries)
+    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", library.path.string(), MachineName(library.machine));
+  return text.empty() ? "not found" : text;
+}
+
+std::string Packages(const std::vector<Package>& packages) {
+  std::string text;
+  for (const Package& p : packages) text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", p.version, p.folder);
+  return text.empty() ? "not installed" : text;
+}
+
+std::string OrNone(const std::string& text) { return text.empty() ? "-" : text; }
+
+void ReplaceAll(std::string& text, const std::string& from, std::string_view to) {
+  if (from.size() < 3) return;  // too short to be told from other words
+  for (size_t at = 0; (at = text.find(from, at)) != text.npos; at += to.size()) text.replace(at, from.size(), to);
+}
+
+// One line, whatever a path or a variable holds: control characters would let a file name write lines of its own.
+std::string Clean(std::string text) {
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';
+  }
+  return text;
+}
+
+std::string Dump(const json& value) { return value.dump(2, ' ', false, json::error_handler_t::replace) + "\n"; }
+
+}  // namespace
+
+std::vector<Fact> Facts(const Portrait& portrait) {
+  std::vector<Fact> facts;
+  const auto add = [&](const char* section, std::string name, std::string value) {
+    facts.push_back({section, std::move(name), std::move(value)});
+  };
+  const System& system = portrait.system;
+  add("machine", "host", system.host);
+  add("machine", "system",
+      fmt::format("{}, kernel {}, {}, {}", OrNone(system.os), system.kernel, system.machine, system.libc));
+  add("machine", "processors", fmt::format("{}", system.cores));
+  add("machine", "container", system.in_container ? "yes" : "no");
+  add("machine", "user", fmt::format("{}{}", system.user, system.is_root ? " (root)" : ""));
+  add("machine", "/dev/shm", system.shm_bytes ? fmt::format("{} MiB", *system.shm_bytes >> 20) : "unknown");
+  add("machine", "open files", system.open_files ? fmt::format("{}", *system.open_files) : "unlimited or unknown");
+  const Driver& driver = portrait.driver;
+  add("driver", "driver",
+      driver.folder.empty() ? "none (software cards need none)"
+                            : fmt::format("{} in {}", OrNone(driver.version), driver.folder.string()));
+  add("driver", "firmware", OrNone(driver.firmware));
+  add("driver", "card nodes", fmt::format("{}", driver.cards.size()));
+  add("driver", "libascend_hal.so", Libraries(portrait.toolkit.hal));
+  add("driver", "libdcmi.so", Libraries(portrait.toolkit.dcmi));
+  add("driver", "npu-smi", portrait.smi.present ? OrNone(portrait.smi.version) : "not found");
+  const Toolkit& toolkit = portrait.toolkit;
+  add("toolkit", "CANN", fmt::format("{}{}", OrNone(toolkit.version), toolkit.software ? " (software: AnyNPU)" : ""));
+  add("toolkit", "home", OrNone(toolkit.home));
+  add("toolkit", "libascendcl.so", Libraries(toolkit.ascendcl));
+  add("toolkit", "SoC", OrNone(portrait.acl.soc));
+  add("toolkit", "cards by AscendCL",
+      portrait.acl.asked ? fmt::format("{} (code {})", portrait.acl.count, portrait.acl.code) : "not asked");
+  for (const Card& card : portrait.smi.cards) {
+    add("cards", fmt::format("card {}", card.id),
+        fmt::format("{}, {}, HBM {} of {} MB, {} processes", card.name, card.health, card.hbm_used_mb,
+                    card.hbm_total_mb, card.processes.size()));
+  }
+  const Python& python = portrait.python;
+  add("python", "python", fmt::format("{} {}", python.program, python.error.empty() ? python.version : python.error));
+  add("python", "torch", Packages(python.torch));
+  add("python", "torch_npu", Packages(python.torch_npu));
+  for (const char* name : {"numpy", "accelerate", "transformers", "ray", "deepspeed", "vllm", "vllm_ascend"}) {
+    const auto found = python.packages.find(name);
+    if (found != python.packages.end()) add("python", name, found->second);
+  }
+  for (const auto& [name, value] : portrait.environment) {
+    if (IsShown(name)) add("environment", name, IsSecret(name) ? "***" : value);
+  }
+  for (const Listener& listener : portrait.listeners) {
+    if (!listener.holder.empty()) add("ports", fmt::format("{}", listener.port), listener.holder);
+  }
+  return facts;
+}
+
+std::string AsText(const std::vector<Found>& found, const std::vector<Fact>& facts) {
+  std::string out;
+  for (const Found& f : found)
+    out += fmt::format("{}: {}: {}\n  fix: {}\n", NameOf(f.check->severity), f.check->name, Clean(f.cause),
+                       Clean(f.remedy));
+  std::string_view section;
+  for (const Fact& fact : facts) {
+    if (fact.section != section) out += fmt::format("{}{}\n", out.empty() ? "" : "\n", fact.section);
+    section = fact.section;
+    out += fmt::format("  {:<24} {}\n", Clean(fact.name), Clean(fact.value));
+  }
+  return out;
+}
+
+std::string AsMarkdown(const std::vector<Found>& found, const std::vector<Fact>& facts) {
+  const auto cell = [](std::string text) {
+    text = Clean(std::move(text));
+    for (size_t at = 0; (at = text.find('|', at)) != text.npos; at += 2) text.insert(at, "\\");
+    return text;
+  };
+  std::string out;
+  if (!found.empty()) out += "| severity | check | cause | fix |\n|---|---|---|---|\n";
+  for (const Found& f : found)
+    out +=
+        fmt::format("| {} | {} | {} | {} |\n", NameOf(f.check->severity), f.check->name, cell(f.cause), cell(f.remedy));
+  if (!found.empty() && !facts.empty()) out += "\n";
+  if (!facts.empty()) out += "| | | |\n|---|---|---|\n";
+  for (const Fact& fact : facts)
+    out += fmt::format("| {} | {} | {} |\n", fact.section, cell(fact.name), cell(fact.value));
+  return out;
+}
+
+std::string AsJson(const std::vector<Found>& found, const std::vector<Fact>& facts) {
+  json out = {{"findings", json::array()}, {"portrait", json::object()}};
+  for (const Found& f : found) {
+    out["findings"].push_back({{"check", f.check->name},
+                               {"severity", NameOf(f.check->severity)},
+                               {"layer", NameOf(f.check->layer)},
+                               {"cause", f.cause},
+                               {"fix", f.remedy},
+                               {"harmless_fix", f.fix.kind != Fix::kNone}});
+  }
+  for (const Fact& fact : facts) out["portrait"][fact.section][fact.name] = fact.value;
+  return Dump(out);
+}
+
+std::string Redact(std::string text, const Portrait& portrait) {
+  ReplaceAll(text, portrait.system.host, "HOST");
+  ReplaceAll(text, portrait.Env("HOSTNAME"), "HOST");
+  const std::string home = portrait.Env("HOME");
+  if (home != "/") ReplaceAll(text, home, "~");
+  if (portrait.system.user != "root" && !portrait.system.user.starts_with("uid "))
+    ReplaceAll(text, portrait.system.user, "USER");
+  for (const std::string& address : portrait.system.addresses) {
+    if (address != "127.0.0.1" && address != "::1") ReplaceAll(text, address, "ADDRESS");
+  }
+  for (const char* name : {"MASTER_ADDR", "HCCL_IF_IP"}) {
+    const std::string value = portrait.Env(name);
+    if (value != "127.0.0.1" && value != "localhost") ReplaceAll(text, value, "ADDRESS");
+  }
+  for (const auto& [name, value] : portrait.environment) {
+    if (IsSecret(name)) ReplaceAll(text, value, "***");
+  }
+  return text;
+}
+
+}  // namespace npu::doctor
