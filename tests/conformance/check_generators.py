@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import shutil
 import sys
 import tempfile
 import unittest
@@ -12,6 +13,7 @@ sys.path.insert(0, str(SOURCE / "gen"))
 sys.path.insert(0, str(SOURCE / "ci"))
 import arrows  # noqa: E402
 import cxx_exports  # noqa: E402
+import doctor  # noqa: E402
 import entries  # noqa: E402
 import errors  # noqa: E402
 import headers  # noqa: E402
@@ -197,6 +199,35 @@ class Arrows(Case):
     def test_cycles_are_found(self) -> None:
         self.assertEqual(arrows.find_cycle({"a": {"b"}, "b": {"c"}, "c": {"a"}}), ["a", "b", "c", "a"])
         self.assertIsNone(arrows.find_cycle({"a": {"b", "c"}, "b": {"c"}}))
+
+
+
+class Doctor(Case):
+    """gen/doctor.py with the real tables, of which one is replaced."""
+
+    def generate(self, name: str = "", *rows: str) -> str:
+        data = self.dir / "data"
+        shutil.copytree(SOURCE / "tools/doctor/data", data, dirs_exist_ok=True)
+        if name:
+            self.table(f"data/{name}.tsv", *rows)
+        doctor.main(str(data), str(SOURCE / "abi"), str(SOURCE / "ops"), str(self.dir / "out"))
+        return (self.dir / "out/data.cc").read_text(encoding="utf-8")
+
+    def test_texts_are_escaped_and_operators_found(self) -> None:
+        source = self.generate("families", "prefix|part_en|part_zh|cause|source|date", 'E1|a "quoted" \\ part??|图|success|s|2026-01-02')
+        self.assertIn('"E1\\ta \\"quoted\\" \\\\ part\\?\\?\\t图\\tsuccess\\ts\\t2026-01-02\\n"', source)
+        self.assertIn("aclnnGelu\\tyes\\t", source)
+
+    def test_faults_are_named(self) -> None:
+        header = "pattern|cause|what_en|what_zh|source|date"
+        for row, fault in (
+            ("x|no-such-cause|a|b|s|2026-01-02", "texts.tsv:2: no cause 'no-such-cause'"),
+            ("x|success||b|s|2026-01-02", "texts.tsv:2: what_en is empty"),
+            ("x|success|a|b|s|yesterday", "texts.tsv:2: date 'yesterday'"),
+        ):
+            with self.assertRaises(TableError) as caught:
+                self.generate("texts", header, row)
+            self.assertIn(fault, str(caught.exception))
 
 
 if __name__ == "__main__":
