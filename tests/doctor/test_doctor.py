@@ -380,7 +380,7 @@ HEALTHY = {
     "torchrun": lambda env: variables(env, MASTER_ADDR="127.0.0.1", MASTER_PORT="29500", RANK="1", WORLD_SIZE="2", LOCAL_RANK="1"),
     "hccl_settings": lambda env: variables(env, HCCL_CONNECT_TIMEOUT="600", HCCL_SOCKET_IFNAME="lo", HCCL_IF_IP="127.0.0.1", HCCL_NPU_SOCKET_PORT_RANGE="16666-16700"),
     "moved_port": lambda env: (env.listening(60003), variables(env, HCCL_IF_BASE_PORT="61000")),
-    "torch_2_13": lambda env: (env.torch("2.13.0+cpu", "2.13.0"), env.cann("9.1.0")),
+    "torch_2_13": lambda env: (env.torch("2.13.0+cpu", "2.13.0"), env.cann("9.1.0"), env.package("torch_npu", "2.13.0", requires="torch==2.13.0.*")),
     "allocator": lambda env: variables(env, PYTORCH_NPU_ALLOC_CONF="expandable_segments:True"),
     "good_scripts": lambda env: setattr(env, "scripts", [str(env.write(env.folder / "run.sh", "# mpirun with torchrun is wrong\nsource set_env.sh\ntorchrun --nproc_per_node=2 train.py\n")),
                                                          str(env.write(env.folder / "train.py", "import torch\ninit_process_group('hccl')\nDataLoader(d, num_workers=1, prefetch_factor=4)\n"))]),
@@ -477,6 +477,17 @@ def test_a_hanging_program_is_left(env):
     env.write(env.bin / "npu-smi", "#!/bin/sh\nexec sleep 600\n").chmod(0o755)
     done = env.doctor("-q")
     assert "npu-smi-fails" in done.first_line and "15 s" in done.first_line
+
+
+def test_the_software_machine_is_examined_as_run_sets_it_up(program, tmp_path):
+    if not (pathlib.Path(program).parent.parent / "lib64/libascendcl.so").exists():
+        pytest.skip("the program stands outside an install tree")
+    plain = {k: v for k, v in os.environ.items() if not k.startswith(("ASCEND", "LD_LIBRARY", "ANYNPU"))}
+    done = subprocess.run([program, "doctor", "--json"], capture_output=True, text=True, env={**plain, "ANYNPU_MACHINE": f"doctor-{os.getpid()}", "ANYNPU_CARDS": "3"}, timeout=120)
+    shown = json.loads(done.stdout)
+    assert shown["portrait"]["toolkit"]["CANN"].startswith("9.1.0 (software"), done.stdout
+    assert shown["portrait"]["toolkit"]["cards by AscendCL"] == "3 (code 0)"
+    assert {f["layer"] for f in shown["findings"]} <= {"machine", "python", "network"}, shown["findings"]
 
 
 def test_matrix_says_where_it_comes_from(program):

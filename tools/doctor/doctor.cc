@@ -82,10 +82,10 @@ int Doctor(const std::vector<std::string>& words) {
        as_is = false;
   app.add_option("scripts", where.scripts, "scripts of your own to look at too: train.py, launch.sh")
       ->type_name("FILE");
-  app.add_flag("--json", json, "as JSON");
+  CLI::Option* as_json = app.add_flag("--json", json, "as JSON");
   app.add_flag("--markdown", markdown, "as Markdown, for a bug report");
   app.add_flag("--redact", redact, "without host and user names, addresses and secrets");
-  app.add_flag("--fix", fix, "do the harmless repairs, after showing them");
+  app.add_flag("--fix", fix, "do the harmless repairs, after showing them")->excludes(as_json);
   app.add_flag("-q,--quiet", quiet, "findings only: nothing is printed when all is well");
   app.add_option("--python", where.python, "the interpreter to look at (default: python3)")->type_name("PROGRAM");
   app.add_option("--root", root, "look for /proc, /dev, /etc and /usr/local/Ascend below this folder")

@@ -47,7 +47,8 @@ NPU_CHECK(TorchNpuMissing, "torch-npu-missing", kError, kPython, "torch_npu is i
 }
 
 NPU_CHECK(CudaTorch, "cuda-torch", kWarning, kPython, "torch is the CPU build, on which torch_npu builds") {
-  if (portrait.python.torch.empty()) return;
+  // Software cards do not mind it, and PyPI's torch for x86-64 is such a build.
+  if (portrait.python.torch.empty() || portrait.toolkit.software) return;
   const std::string& version = portrait.python.torch[0].version;
   const bool cuda = Contains(version, "+cu") || !portrait.python.torch_cuda.empty();
   if (!cuda) return;
@@ -95,7 +96,8 @@ NPU_CHECK(TorchMismatch, "torch-mismatch", kError, kPython, "torch_npu and torch
     wanted = std::string(parts[0]) + "." + std::string(parts[1]);
     if (torch.starts_with(wanted + ".")) return;
   }
-  if (torch == wanted) return;
+  if (wanted.ends_with(".*")) wanted.resize(wanted.size() - 2);  // torch==2.13.0.*
+  if (torch == wanted || torch.starts_with(wanted + ".")) return;
   report.Add(
       fmt::format("torch_npu {} is built for torch {}, but torch is {}: the import ends with an undefined symbol", npu,
                   wanted, torch),
