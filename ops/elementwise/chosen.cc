@@ -5,6 +5,20 @@
 #include "ops/elementwise/family.h"
 
 namespace npu::ops {
+
+const simd::PointwiseKernel& PowerKernel(const Scalar& exponent, DType compute) {
+  const double e = exponent.re;
+  if (exponent.Complex() || IsComplex(compute)) return simd::kPow;
+  if (e == 2) return simd::kSquare;
+  if (e == 3) return simd::kCube;
+  if (!IsFloat(compute)) return simd::kPow;
+  if (e == 0.5) return simd::kSqrt;
+  if (e == -0.5) return simd::kRsqrt;
+  if (e == -1) return simd::kReciprocal;
+  if (e == -2) return simd::kInvSquare;
+  return simd::kPow;
+}
+
 namespace {
 
 DType FloatOf(DType t) { return IsFloat(t) || IsComplex(t) ? t : DType::f32; }
@@ -21,20 +35,13 @@ Status ChooseDivision(const Planning& p, PointwiseChoice& c) {
   }
 }
 
-// A power with a known exponent is a product or a root where torch computes it so.
 template <class A>
 Status ChoosePower(const Planning& p, PointwiseChoice& c) {
   const Scalar& e = p.args[A::exponent];
   if (!IsFloat(c.compute) && !IsComplex(c.compute) && e.i < 0 && !e.Floating()) {
     return p.Refuse("exponent is {}, but integers have no negative powers.", e.i).Remedy("Cast self to a float type first.");
   }
-  if (e.Complex() || IsComplex(c.compute)) return {};
-  if (e.re == 2) c.kernel = &simd::kSquare;
-  else if (e.re == 3) c.kernel = &simd::kCube;
-  else if (e.re == 0.5 && IsFloat(c.compute)) c.kernel = &simd::kSqrt;
-  else if (e.re == -0.5 && IsFloat(c.compute)) c.kernel = &simd::kRsqrt;
-  else if (e.re == -1 && IsFloat(c.compute)) c.kernel = &simd::kReciprocal;
-  else if (e.re == -2 && IsFloat(c.compute)) c.kernel = &simd::kInvSquare;
+  c.kernel = &PowerKernel(e, c.compute);
   return {};
 }
 

@@ -46,6 +46,9 @@ Status FinishChoice(Planning& plan, const PointwiseChoice& choice);
 // A number argument of any kind (scalar, float, int64, bool …); 0 when absent.
 Scalar NumberAt(const OpDef& op, const Args& args, Token param);
 
+// A power with a known exponent is a product or a root where torch computes it so (and says NaN for the root of -inf).
+const simd::PointwiseKernel& PowerKernel(const Scalar& exponent, DType compute);
+
 // For operators whose kernel depends on an argument: kChoose changes the default choice.
 //   .Prepares(PrepareChosen<[](const Planning& p, PointwiseChoice& c) -> Status { … }>)
 template <auto kChoose>

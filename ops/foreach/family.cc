@@ -83,6 +83,7 @@ void RunOne(const Call& c, size_t i, Parallel& parallel) {
     p.in[k] = &operands[k];
     p.number[k] = true;
   }
+  if (&kernel == &simd::kPow && p.number[1]) p.kernel = &PowerKernel(numbers[1], p.compute);
   p.out = &OutList(c.op, c.args)[i];
   if (const Token number{c.op.slots[kNumberSlot]}; number.index != 0xff) p.imm.Set(0, NumberFor(c.op, c.args, number, i));
   simd::RunPointwise(p, parallel);

@@ -5,6 +5,7 @@ refused. Both are found by the rule's name; rooms add their own with @sampler an
 """
 from __future__ import annotations
 
+import math
 import random
 from typing import Callable
 
@@ -269,10 +270,8 @@ def near_one(t):
 
 
 DOMAIN = {
-    # torch's vector form takes the square root for exponent 0.5 and then says NaN for -inf, its scalar form infinity
-    "aclnnForeachPowScalar": {0: finite}, "aclnnForeachPowScalarV2": {0: finite}, "aclnnForeachPowScalarList": {0: finite},
-    # left out, untested: what NaN and infinity do here (docs/limits.md)
-    "LogitGrad": {0: finite, 1: finite},
+    # of NaN torch's vector form makes 0 when there is a bound and its scalar form NaN, as we do
+    "LogitGrad": {1: lambda t: t.nan_to_num(0.25, math.inf, -math.inf)},
     "aclnnProd": {0: near_one}, "aclnnProdDim": {0: near_one},
     # torch's vector forms turn infinities into NaN
     "Gelu": {0: finite}, "GeluTanh": {0: finite}, "Mish": {0: finite}, "GeluGrad": {0: finite, 1: finite}, "GeluTanhGrad": {0: finite, 1: finite},
