@@ -2,12 +2,14 @@
 
 Two backends: `host` is the library built from tests/opapi_host (device memory is host memory, no streams), `device` the
 installed tree (libascendcl and libopapi: aclrtMalloc, a stream, copies). ANYNPU_TEST_BACKEND chooses; ANYNPU_BUILD is the
-build directory.
+build directory. On `host` every call that succeeds is made once more, from the same bytes and with three workers, and must give the
+same bits; with ANYNPU_TEST_GUARD=pages every tensor ends at a page that nobody may touch, so that reading past it ends the process.
 """
 from __future__ import annotations
 
 import ctypes as C
 import json
+import mmap
 import os
 import pathlib
 import random
@@ -17,6 +19,7 @@ import torch
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("ANYNPU_BUILD", ROOT / "build" / "dev"))
 BACKEND = os.environ.get("ANYNPU_TEST_BACKEND", "host")
+PAGES = os.environ.get("ANYNPU_TEST_GUARD") == "pages"
 
 ACL = {
     torch.float32: 0, torch.float16: 1, torch.int8: 2, torch.int32: 3, torch.uint8: 4, torch.int16: 6, torch.uint16: 7,
@@ -25,12 +28,15 @@ ACL = {
 }
 GUARD = 64
 GUARD_BYTE = 0xA5
+PAGE = mmap.PAGESIZE
+# The arguments of one call of each operator that succeeded in this process.
+EXECUTED: dict[str, list[tuple[dict, object]]] = {}
 
 
 class CallFailed(Exception):
     def __init__(self, phase: int, code: int, text: str):
         super().__init__(f"phase {phase}: {code}: {text}")
-        self.code, self.text = code, text
+        self.phase, self.code, self.text = phase, code, text
 
 
 class Host:
@@ -40,22 +46,39 @@ class Host:
         self.lib = C.CDLL(str(os.environ.get("ANYNPU_HOST_LIBRARY", BUILD / "tests" / "libopapi_host.so")))
         self.base = self.lib
         self.stream = None
+        self.blocks: dict[int, object] = {}
 
     def error(self) -> str:
         self.lib.host_error_text.restype = C.c_char_p
         return (self.lib.host_error_text() or b"").decode()
 
-    def allocate(self, size: int) -> tuple[int, object]:
+    def allocate(self, size: int) -> int:
+        if PAGES:
+            return self.allocate_before_a_wall(size)
         memory = C.create_string_buffer(size + 64)
-        return (C.addressof(memory) + 63) // 64 * 64, memory
+        address = (C.addressof(memory) + 63) // 64 * 64
+        self.blocks[address] = memory
+        return address
 
-    def free(self, address: int) -> None: ...
+    def allocate_before_a_wall(self, size: int) -> int:
+        whole = mmap.mmap(-1, (size + PAGE - 1) // PAGE * PAGE + PAGE)
+        start = C.addressof(C.c_char.from_buffer(whole))
+        wall = start + len(whole) - PAGE
+        assert C.CDLL(None).mprotect(C.c_void_p(wall), C.c_size_t(PAGE), 0) == 0
+        self.blocks[wall - size] = whole
+        return wall - size
+
+    def free(self, address: int) -> None:
+        del self.blocks[address]
 
     def write(self, address: int, data: bytes) -> None:
         C.memmove(address, data, len(data))
 
     def read(self, address: int, size: int) -> bytes:
         return C.string_at(address, size)
+
+    def workers(self, count: int) -> None:
+        self.lib.host_use_workers(C.c_int(count))
 
     def synchronize(self) -> None: ...
 
@@ -82,10 +105,10 @@ class Device:
     def error(self) -> str:
         return (self.acl.aclGetRecentErrMsg() or b"").decode()
 
-    def allocate(self, size: int) -> tuple[int, object]:
+    def allocate(self, size: int) -> int:
         address = C.c_void_p()
         self.check(self.acl.aclrtMalloc(C.byref(address), C.c_size_t(max(size, 1)), 0))
-        return address.value, None
+        return address.value
 
     def free(self, address: int) -> None:
         self.check(self.acl.aclrtFree(C.c_void_p(address)))
@@ -135,54 +158,69 @@ def raw_bytes(t: torch.Tensor) -> bytes:
     return C.string_at(t.data_ptr(), t.numel() * t.element_size()) if t.numel() else b""
 
 
-class Placed:
-    """A torch tensor's whole storage on the device, with guards; `tensor` is a CPU view whose layout is used."""
+class Memory:
+    """A torch storage's bytes on the device, with guards around."""
 
-    def __init__(self, tensor: torch.Tensor):
-        self.tensor = tensor
-        storage = tensor.untyped_storage()
+    def __init__(self, storage: torch.UntypedStorage):
         self.size = storage.nbytes()
-        self.address, self.keep = backend().allocate(self.size + 2 * GUARD)
-        self.data = self.address + GUARD
-        guard = bytes([GUARD_BYTE]) * GUARD
         self.before = C.string_at(storage.data_ptr(), self.size) if self.size else b""
-        backend().write(self.address, guard + self.before + guard)
+        self.behind = 0 if PAGES and BACKEND == "host" else GUARD
+        self.address = backend().allocate(GUARD + self.size + self.behind)
+        self.data = self.address + GUARD
+        self.restore()
+
+    def restore(self) -> None:
+        guard = bytes([GUARD_BYTE])
+        backend().write(self.address, guard * GUARD + self.before + guard * self.behind)
+
+    def now(self) -> bytes:
+        """The bytes; fails when one around them changed."""
+        data = backend().read(self.address, GUARD + self.size + self.behind)
+        guard = bytes([GUARD_BYTE])
+        assert data[:GUARD] == guard * GUARD, "bytes before the tensor were written"
+        assert data[GUARD + self.size:] == guard * self.behind, "bytes after the tensor were written"
+        return data[GUARD:GUARD + self.size]
+
+    def release(self) -> None:
+        backend().free(self.address)
+
+
+class Placed:
+    """A view of a memory; `tensor` is a CPU view whose layout is used."""
+
+    def __init__(self, tensor: torch.Tensor, memory: Memory):
+        self.tensor, self.memory = tensor, memory
 
     def handle(self) -> int:
         t = self.tensor
         rank = t.dim()
         sizes, strides = (C.c_int64 * max(rank, 1))(*t.shape), (C.c_int64 * max(rank, 1))(*t.stride())
-        storage = (C.c_int64 * 1)(self.size // t.element_size())
+        storage = (C.c_int64 * 1)(self.memory.size // t.element_size())
         return backend().base.aclCreateTensor(sizes, C.c_uint64(rank), ACL[t.dtype], strides, C.c_int64(t.storage_offset()), 2,
-                                              storage, C.c_uint64(1), C.c_void_p(self.data))
+                                              storage, C.c_uint64(1), C.c_void_p(self.memory.data))
 
     def fetch(self) -> torch.Tensor:
         """The view's contents now; fails when a byte around the storage changed."""
-        data = backend().read(self.address, self.size + 2 * GUARD)
-        guard = bytes([GUARD_BYTE]) * GUARD
-        assert data[:GUARD] == guard, "bytes before the tensor were written"
-        assert data[GUARD + self.size:] == guard, "bytes after the tensor were written"
-        body = bytearray(data[GUARD:GUARD + self.size])
-        t = self.tensor
-        if self.size == 0:
+        t, body = self.tensor, bytearray(self.memory.now())
+        if not body:
             return torch.empty(t.shape, dtype=t.dtype)
         flat = torch.frombuffer(body, dtype=torch.uint8).clone().view(t.dtype)
         return flat.as_strided(t.shape, t.stride(), t.storage_offset())
 
+    def unchanged(self) -> bool:
+        return self.memory.now() == self.memory.before
+
     def untouched_gaps(self) -> None:
         """Elements of the storage that the view does not reach must keep their bytes."""
-        if self.size == 0:
+        if self.memory.size == 0:
             return
-        reach = torch.zeros(self.size // self.tensor.element_size(), dtype=torch.bool)
-        reach.as_strided(self.tensor.shape, self.tensor.stride(), self.tensor.storage_offset()).fill_(True)
         width = self.tensor.element_size()
-        now = torch.frombuffer(bytearray(backend().read(self.data, self.size)), dtype=torch.uint8)[: reach.numel() * width]
-        then = torch.frombuffer(bytearray(self.before), dtype=torch.uint8)[: reach.numel() * width]
+        reach = torch.zeros(self.memory.size // width, dtype=torch.bool)
+        reach.as_strided(self.tensor.shape, self.tensor.stride(), self.tensor.storage_offset()).fill_(True)
+        now = torch.frombuffer(bytearray(self.memory.now()), dtype=torch.uint8)[: reach.numel() * width]
+        then = torch.frombuffer(bytearray(self.memory.before), dtype=torch.uint8)[: reach.numel() * width]
         same = (now == then).view(-1, width).all(1)
         assert bool((same | reach).all()), "memory between the elements of the view was written"
-
-    def release(self) -> None:
-        backend().free(self.address)
 
 
 def scalar(value: object) -> int:
@@ -201,71 +239,115 @@ def make_list(create: str, handles: list[int | None]) -> int:
 
 
 class Call:
-    """One call in the making: arguments by kind of the table, objects destroyed at the end."""
+    """One call in the making: arguments by kind of the table, objects destroyed at the end. Views of one storage share memory."""
 
     def __init__(self, op: dict):
-        self.op, self.words, self.cleanup, self.placed = op, [], [], {}
+        self.op, self.words, self.cleanup = op, [], []
+        self.arguments: list[tuple[dict, object]] = []
+        self.placed: dict[str, Placed | list[Placed]] = {}
+        self.handles: dict[str, int] = {}
+        self.memories: dict[object, Memory] = {}
 
     def add(self, param: dict, value: object) -> None:
-        base, kind = backend().base, param["kind"]
+        self.arguments.append((param, value))
+        if param["kind"] == "tensor" and isinstance(value, torch.Tensor):
+            self.placed[param["name"]] = self.place(value)
+        elif param["kind"] == "tensorlist" and isinstance(value, (list, tuple)):
+            self.placed[param["name"]] = [None if v is None else self.place(v) for v in value]
+        self.words.append(self.word(param, value))
+
+    def place(self, tensor: torch.Tensor) -> Placed:
+        storage = tensor.untyped_storage()
+        key = storage.data_ptr() or id(tensor)
+        if key not in self.memories:
+            self.memories[key] = Memory(storage)
+        return Placed(tensor, self.memories[key])
+
+    def word(self, param: dict, value: object) -> object:
+        base, kind, name = backend().base, param["kind"], param["name"]
         if kind in ("tensor", "tensorlist", "scalar", "scalarlist", "intarray", "boolarray", "floatarray", "string"):
             if value is None:
-                self.words.append(C.c_void_p(None))
-                return
+                return C.c_void_p(None)
             if isinstance(value, C.c_void_p):
-                self.words.append(value)
-                return
+                return value
         if kind == "tensor":
-            placed = Placed(value)
-            self.placed[param["name"]] = placed
-            self.push(placed.handle(), "aclDestroyTensor")
-        elif kind == "tensorlist":
-            placed = [Placed(v) for v in value]
-            self.placed[param["name"]] = placed
-            self.push(make_list("aclCreateTensorList", [p.handle() for p in placed]), "aclDestroyTensorList")
-        elif kind == "scalar":
-            self.push(scalar(value), "aclDestroyScalar")
-        elif kind == "scalarlist":
-            self.push(make_list("aclCreateScalarList", [scalar(v) for v in value]), "aclDestroyScalarList")
-        elif kind == "intarray":
-            self.push(base.aclCreateIntArray((C.c_int64 * max(len(value), 1))(*value), C.c_uint64(len(value))), "aclDestroyIntArray")
-        elif kind == "boolarray":
-            self.push(base.aclCreateBoolArray((C.c_bool * max(len(value), 1))(*value), C.c_uint64(len(value))), "aclDestroyBoolArray")
-        elif kind == "floatarray":
-            self.push(base.aclCreateFloatArray((C.c_float * max(len(value), 1))(*value), C.c_uint64(len(value))), "aclDestroyFloatArray")
-        elif kind == "string":
-            self.words.append(C.c_char_p(value.encode()))
-        elif kind == "dtype":
-            self.words.append(C.c_int32(ACL[value]))
-        else:
-            convert = {"bool": C.c_bool, "int8": C.c_int8, "int32": C.c_int32, "int64": C.c_int64, "uint64": C.c_uint64,
-                       "float": C.c_float, "double": C.c_double}[kind]
-            self.words.append(convert(value))
+            self.handles[name] = self.placed[name].handle()
+            return self.own(self.handles[name], "aclDestroyTensor")
+        if kind == "tensorlist":
+            return self.own(make_list("aclCreateTensorList", [p and p.handle() for p in self.placed[name]]), "aclDestroyTensorList")
+        if kind == "scalar":
+            return self.own(scalar(value), "aclDestroyScalar")
+        if kind == "scalarlist":
+            return self.own(make_list("aclCreateScalarList", [scalar(v) for v in value]), "aclDestroyScalarList")
+        arrays = {"intarray": ("aclCreateIntArray", C.c_int64), "boolarray": ("aclCreateBoolArray", C.c_bool),
+                  "floatarray": ("aclCreateFloatArray", C.c_float)}
+        if kind in arrays:
+            create, element = arrays[kind]
+            return self.own(getattr(base, create)((element * max(len(value), 1))(*value), C.c_uint64(len(value))), create.replace("Create", "Destroy"))
+        if kind == "string":
+            return C.c_char_p(value.encode())
+        if kind == "dtype":
+            return C.c_int32(ACL[value])
+        convert = {"bool": C.c_bool, "int8": C.c_int8, "int32": C.c_int32, "int64": C.c_int64, "uint64": C.c_uint64,
+                   "float": C.c_float, "double": C.c_double}[kind]
+        return convert(value)
 
-    def push(self, handle: int, destroy: str) -> None:
+    def own(self, handle: int, destroy: str) -> C.c_void_p:
         assert handle, f"creating an object for {self.op['name']} failed"
-        self.words.append(C.c_void_p(handle))
         self.cleanup.append((destroy, handle))
+        return C.c_void_p(handle)
 
     def run(self) -> None:
-        """Both phases and a synchronise; raises CallFailed."""
+        """Both phases and a synchronise; raises CallFailed. On the host once more, which must give the same bits."""
+        self.run_once()
+        EXECUTED[self.op["name"]] = self.arguments
+        if BACKEND == "host":
+            first = self.results()
+            for count in (3, 1):  # first with other workers; only if that differs it is asked whether one worker agrees with itself
+                again = self.run_again(count)
+                if again == first:
+                    return
+                assert count == 3, f"{self.op['name']}: the same call gave other bits the second time"
+            raise AssertionError(f"{self.op['name']}: three workers gave other bits than one")
+
+    def run_again(self, workers: int) -> list[bytes]:
+        for memory in self.memories.values():
+            memory.restore()
+        self.words = [self.word(param, value) for param, value in self.arguments]  # a call may have changed the shape of an output
+        backend().workers(workers)
+        try:
+            self.run_once()
+        finally:
+            backend().workers(1)
+        return self.results()
+
+    def results(self) -> list[bytes]:
+        return [memory.now() for memory in self.memories.values()]
+
+    def run_once(self) -> None:
         b, name = backend(), self.op["name"]
         size, executor = C.c_uint64(), C.c_void_p()
         code = getattr(b.lib, name + "GetWorkspaceSize")(*self.words, C.byref(size), C.byref(executor))
         if code:
             raise CallFailed(1, code, b.error())
-        workspace, keep = b.allocate(size.value) if size.value else (None, None)
-        code = getattr(b.lib, name)(C.c_void_p(workspace), size, executor, b.stream)
-        if code:
-            raise CallFailed(2, code, b.error())
-        b.synchronize()
-        if workspace:
-            b.free(workspace)
-        del keep
+        workspace = b.allocate(size.value) if size.value else None
+        try:
+            code = getattr(b.lib, name)(C.c_void_p(workspace), size, executor, b.stream)
+            if code:
+                raise CallFailed(2, code, b.error())
+            b.synchronize()
+        finally:
+            if workspace:
+                b.free(workspace)
+
+    def view_shape(self, name: str) -> tuple[int, ...]:
+        """What the operator made of an output's shape."""
+        dims, rank = C.POINTER(C.c_int64)(), C.c_uint64()
+        backend().base.aclGetViewShape(C.c_void_p(self.handles[name]), C.byref(dims), C.byref(rank))
+        return tuple(dims[i] for i in range(rank.value))
 
     def close(self) -> None:
         for destroy, handle in self.cleanup:
             getattr(backend().base, destroy)(C.c_void_p(handle))
-        for placed in self.placed.values():
-            for p in placed if isinstance(placed, list) else [placed]:
-                p.release()
+        for memory in self.memories.values():
+            memory.release()

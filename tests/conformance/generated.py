@@ -28,9 +28,12 @@ import rules_families  # noqa: E402
 
 SEED = int(os.environ.get("ANYNPU_SEED", random.randrange(1 << 31)))
 CASES = int(os.environ.get("ANYNPU_CASES", "12"))
+TRIES = 40 + 4 * CASES  # some samples are such that torch refuses to judge
 print(f"generated conformance tests: ANYNPU_SEED={SEED}")
 torch.set_num_threads(1)
 OPERATORS = {op["name"]: op for op in driver.operators()}
+# The others have tests written by hand; test_every_operator.py sees that they ran.
+GENERATED = [name for name, op in OPERATORS.items() if not rules_families.elsewhere(op)]
 
 
 class Skip(Exception):
@@ -144,16 +147,9 @@ def default_value(case: Case, param: dict) -> object:
 
 def build(op: dict, number: int) -> Case:
     """A case with its inputs; outputs are added from what the judge says."""
-    elsewhere = rules_families.ELSEWHERE.get(op["name"].removeprefix("aclnn"))
-    if elsewhere is not None:
-        raise Skip(f"judged by tests/conformance/{elsewhere}")
-    if op["data_dependent"]:
-        raise Skip("the size of the result depends on data")
     case = Case(op, number)
     case.list_length = case.rng.choice([1, 2, 5])
     for rule in op["rules"]:
-        if rule["rule"] not in rules.SAMPLERS:
-            raise Skip(f"rule {rule['rule']} has no sampler")
         rules.SAMPLERS[rule["rule"]](case, rule)
     list_shapes = [case.rng.choice(rules.SHAPES) for _ in range(case.list_length)]
     list_type = rules.BY_NAME[case.rng.choice([t for t in (op["types"] or ["float32", "float16", "bfloat16"]) if t in rules.BY_NAME and "complex" not in t and t != "bool"])]
@@ -236,12 +232,15 @@ def each(v, f):
     return [f(x) for x in v] if isinstance(v, list) else f(v)
 
 
-def precisely(case: Case, names: dict) -> object:
+def precisely(case: Case, names: dict, result: torch.dtype) -> object:
     """The same expression on the same values in double precision: torch's own sums and roundings in low precision are no measure."""
+    # Where a type is given the input is rounded to it first, and integers alone become float32; that is torch's meaning and no matter
+    # of precision.
     into = names.get("dtype") if isinstance(names.get("dtype"), torch.dtype) else None
+    if into is None and result == torch.float32 and not any(t.is_floating_point or t.is_complex for t in case.dtypes.values()):
+        into = torch.float32
 
     def widened(v):
-        # Where a type is given, the input is rounded to it first; that is torch's meaning and no matter of precision.
         return wide(v.to(into) if into in EPS and isinstance(v, torch.Tensor) else v)
 
     names = {k: each(v, widened) for k, v in names.items()}
@@ -272,8 +271,9 @@ def judge(case: Case) -> list:
         answer = eval(case.op["like"], names)
     except (RuntimeError, NotImplementedError, TypeError, ValueError, NameError, IndexError) as error:
         raise Skip(str(error)) from error
-    if case.op["tolerance"] != "exact":
-        for own, true in zip(as_list(answer), as_list(precisely(case, untouched)), strict=True):
+    result = next((t.dtype for t in as_list(answer) if isinstance(t, torch.Tensor)), None)
+    if case.op["tolerance"] != "exact" and result in EPS:
+        for own, true in zip(as_list(answer), as_list(precisely(case, untouched, result)), strict=True):
             if isinstance(own, torch.Tensor) and own.dtype in EPS and own.dtype != torch.float64:
                 assert own.shape == true.shape and true.dtype in (torch.float64, torch.complex128), f"{true.dtype} for {own.dtype}\n{case}"
                 own.precise = true
@@ -296,14 +296,18 @@ UNITS = {"exact": 0, "rounded": 4, "ulp": 16, "accumulated": 64}
 
 
 def terms_of(case: Case, result: torch.Tensor) -> float:
-    """How large the terms are that make up a result; they may cancel."""
-    finite = result.abs()[result.abs().isfinite()]
-    largest = min(float(finite.max()) if finite.numel() else 1.0, 1e4)
+    """How large the terms are that make up a result: they may cancel where something is added."""
+    def largest(t) -> float:
+        t = t[t.isfinite()].abs().double() if t.is_floating_point() or t.is_complex() else t.double().abs()
+        return float(t.max()) if t.numel() else 0.0
+
+    inputs = [largest(t) for v in case.values.values() for t in as_list(v) if isinstance(t, torch.Tensor)]
+    size = max(1.0, min(largest(result), 1e4))
     if case.op["kernel"] in ("Add", "Sub", "Rsub", "Addcmul", "Addcdiv", "Lerp", "AddRelu"):
-        sizes = [float(v.abs()[v.abs().isfinite()].double().max()) for v in case.values.values()
-                 if isinstance(v, torch.Tensor) and v.numel() and v.dtype.is_floating_point and v.isfinite().any()]
-        largest += max(sizes + [1.0]) ** 2
-    return max(1.0, largest)
+        return size + max(inputs + [1.0]) ** 2
+    if case.op["tolerance"] == "accumulated" or case.op["kernel"].endswith(("Grad", "GradResult")):
+        return size + max(inputs + [1.0])
+    return size
 
 
 def compare(case: Case, name: str, got: torch.Tensor, want: torch.Tensor) -> None:
@@ -361,10 +365,10 @@ def execute(case: Case) -> driver.Call:
     return call
 
 
-@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("name", GENERATED)
 def test_agrees_with_torch(name: str) -> None:
     op, done, reasons = OPERATORS[name], 0, []
-    for number in range(4 * CASES):
+    for number in range(TRIES):
         if done == CASES:
             break
         try:
@@ -387,14 +391,11 @@ def test_agrees_with_torch(name: str) -> None:
             for p in op["params"]:
                 if p["role"] == "in" and p["name"] in call.placed:
                     for placed in as_list(call.placed[p["name"]]):
-                        data = placed.fetch()
-                        assert driver.backend().read(placed.data, placed.size) == placed.before, f"{p['name']} was changed\n{case}"
-                        del data
+                        assert placed.unchanged(), f"{p['name']} was changed\n{case}"
         finally:
             call.close()
         done += 1
-    if done == 0:
-        pytest.skip(f"no sample: {reasons[-1] if reasons else 'none built'}")
+    assert done, f"no sample of {TRIES} could be judged: {set(reasons)}"
 
 
 def refused(case: Case, code: int, mention: list[str], what: str) -> None:
@@ -414,41 +415,52 @@ def refused(case: Case, code: int, mention: list[str], what: str) -> None:
 
 
 def good_case(op: dict) -> Case:
-    for number in range(40):
+    reasons = set()
+    for number in range(200):
         try:
             case = build(op, 1000 + number)
             if any(isinstance(v, torch.Tensor) and v.numel() == 0 for v in case.values.values()):
                 continue
             finish(case, judge(case))
             return case
-        except Skip:
-            continue
-    pytest.skip("no good sample to break")
+        except Skip as skip:
+            reasons.add(str(skip))
+    raise AssertionError(f"no good sample to break: {reasons}")
 
 
-@pytest.mark.parametrize("name", OPERATORS)
-def test_refuses_null(name: str) -> None:
-    op = OPERATORS[name]
-    for p in op["params"]:
-        if p["maybe"] or p["kind"] not in ("tensor", "scalar", "intarray", "string"):
-            continue
-        case = good_case(op)
+def can_be_null(op: dict) -> list[dict]:
+    return [p for p in op["params"] if not p["maybe"] and p["kind"] in ("tensor", "scalar", "intarray", "string")]
+
+
+def breakable(op: dict) -> list[dict]:
+    return [rule for rule in op["rules"] if rule["rule"] in rules.VIOLATORS]
+
+
+def break_nulls(op: dict, good) -> None:
+    for p in can_be_null(op):
+        case = good()
         case.values[p["name"]] = None
         refused(case, 161001, [p["name"]], f"{p['name']} is null")
 
 
-@pytest.mark.parametrize("name", OPERATORS)
-def test_refuses_broken_rules(name: str) -> None:
-    op = OPERATORS[name]
-    for rule in op["rules"]:
-        if rule["rule"] not in rules.VIOLATORS:
-            continue
-        case = good_case(op)
+def break_rules(op: dict, good) -> None:
+    for rule in breakable(op):
+        case = good()
         if any(case.values.get(p) is None and case.params[p]["maybe"] for p in rule["params"]):
             continue
         mention = rules.VIOLATORS[rule["rule"]](case, rule)
         if mention is not None:
             refused(case, 161002, mention, f"rule {rule['rule']}{rule['params']}")
+
+
+@pytest.mark.parametrize("name", [n for n in GENERATED if can_be_null(OPERATORS[n])])
+def test_refuses_null(name: str) -> None:
+    break_nulls(OPERATORS[name], lambda: good_case(OPERATORS[name]))
+
+
+@pytest.mark.parametrize("name", [n for n in GENERATED if breakable(OPERATORS[n])])
+def test_refuses_broken_rules(name: str) -> None:
+    break_rules(OPERATORS[name], lambda: good_case(OPERATORS[name]))
 
 
 @pytest.mark.parametrize("name", [n for n in ("aclnnAdd", "aclnnExp", "aclnnInplaceCopy") if n in OPERATORS])

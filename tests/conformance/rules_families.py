@@ -1,7 +1,7 @@
 """Samples for the rules of reductions, softmax, norms, indexing, shapes, sorting, random numbers, losses and optimizers.
 
-ELSEWHERE names the tests of operators whose arguments hang together in ways that no rule says; the generated tests leave them
-to those files.
+ELSEWHERE and ELSEWHERE_BY_RULE name the tests of operators whose arguments hang together in ways that no rule says; the generated
+tests leave them to those files, and test_every_operator.py sees that they were called there.
 """
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def _(case, rule):
 FAMILIES = "test_simd_families.py"
 RANDOM = "test_random.py"
 ELSEWHERE = {name: file for file, names in {
-    FAMILIES: """Cumprod Cummax Cummin Embedding EmbeddingDenseBackward Index IndexPutImpl IndexFillTensor InplaceIndexFillTensor Take
+    FAMILIES: """Equal Cumprod Cummax Cummin Embedding EmbeddingDenseBackward Index IndexPutImpl IndexFillTensor InplaceIndexFillTensor Take
         SearchSorted SearchSorteds Bucketize OneHot Nonzero NonzeroV2 MaskedSelect InplaceMaskedScatter Unique Unique2 UniqueConsecutive Cat
         Stack SplitWithSize Repeat Flip Roll ConstantPadNd Tril Triu InplaceTril InplaceTriu RepeatInterleave RepeatInterleaveInt
         RepeatInterleaveIntWithDim RepeatInterleaveWithDim RepeatInterleaveTensor RepeatInterleaveGrad Sort Topk TopkV2 Kthvalue GroupNorm
@@ -158,3 +158,12 @@ ELSEWHERE = {name: file for file, names in {
         InplaceBernoulliTensor Randperm Multinomial MultinomialTensor SimThreadExponential DropoutGenMaskV2 DropoutGenMaskV2Tensor DropoutDoMask
         DropoutV3""",
 }.items() for name in names.split()}
+PRODUCTS, ATTENTION = "test_products.py", "test_attention.py"
+ELSEWHERE_BY_RULE = {"matrix_product": PRODUCTS, "convolution": PRODUCTS, "image": PRODUCTS, "attention": ATTENTION,
+                     "gather_shape": FAMILIES, "index_vector": FAMILIES, "select_shape": FAMILIES, "scatter_shape": FAMILIES}
+
+
+def elsewhere(op: dict) -> str | None:
+    """The file that tests an operator by hand, if one does."""
+    by_rule = (ELSEWHERE_BY_RULE.get(rule["rule"]) for rule in op["rules"])
+    return ELSEWHERE.get(op["name"].removeprefix("aclnn")) or next(filter(None, by_rule), None)

@@ -1,9 +1,35 @@
-// A stream that runs every task at once on the calling thread, and the last error's text.
+// A stream that runs every task at once on the calling thread and its helpers, and the last error's text.
+#include <algorithm>
+#include <atomic>
+#include <thread>
+#include <vector>
+
 #include "base/status/last_error.h"
 #include "runtime/stream/stream.h"
 
 namespace npu::rt {
 namespace {
+
+std::atomic<int> workers{1};
+
+// Blocks go to whichever thread is free; with one worker, all of them in order to the caller.
+class HostParallel final : public Parallel {
+ public:
+  int Workers() const override { return workers.load(std::memory_order_relaxed); }
+
+ protected:
+  void Run(int64_t n, int64_t grain, Block block, void* body) override {
+    std::atomic<int64_t> next{0};
+    auto work = [&] {
+      for (int64_t i; (i = next.fetch_add(grain, std::memory_order_relaxed)) < n;)
+        block(body, i, std::min(n, i + grain));
+    };
+    std::vector<std::thread> others;
+    for (int i = 1; i < Workers(); ++i) others.emplace_back(work);
+    work();
+    for (std::thread& t : others) t.join();
+  }
+};
 
 class HostStream final : public Stream {
  public:
@@ -24,7 +50,7 @@ class HostStream final : public Stream {
   uint32_t id() const override { return 0; }
 
  private:
-  SerialParallel parallel_;
+  HostParallel parallel_;
 };
 
 }  // namespace
@@ -37,3 +63,7 @@ Result<Ref<Stream>> ResolveStream(void*, const char*) {
 }  // namespace npu::rt
 
 extern "C" __attribute__((visibility("default"))) const char* host_error_text() { return npu::TakeErrorMessage(); }
+// How many threads the operators called from now on may use.
+extern "C" __attribute__((visibility("default"))) void host_use_workers(int count) {
+  npu::rt::workers.store(count, std::memory_order_relaxed);
+}

@@ -8,12 +8,9 @@ time includes both phases. Bytes are those of inputs read once and outputs writt
 from __future__ import annotations
 
 import os
-import pathlib
-import sys
 import time
 
 os.environ.setdefault("TORCH_DEVICE_BACKEND_AUTOLOAD", "0")
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "tests" / "conformance"))
 
 import torch  # noqa: E402
 
