@@ -212,9 +212,9 @@ class Placed:
 
     def untouched_gaps(self) -> None:
         """Elements of the storage that the view does not reach must keep their bytes."""
-        if self.memory.size == 0:
-            return
         width = self.tensor.element_size()
+        if self.tensor.numel() * width == self.memory.size:  # what is written does not overlap itself: there is no gap
+            return
         reach = torch.zeros(self.memory.size // width, dtype=torch.bool)
         reach.as_strided(self.tensor.shape, self.tensor.stride(), self.tensor.storage_offset()).fill_(True)
         now = torch.frombuffer(bytearray(self.memory.now()), dtype=torch.uint8)[: reach.numel() * width]

@@ -432,7 +432,7 @@ def test_embedding_backward():
 def test_bad_indices_are_named(name, args, dim, size):
     with pytest.raises(Failure) as failure:
         lib(name, **args)
-    assert failure.value.phase == 2
+    assert failure.value.phase != 1  # it runs, and a card reports when it is waited for
     assert name in failure.value.text and f"dim {dim}" in failure.value.text and f"size {size}" in failure.value.text
 
 
