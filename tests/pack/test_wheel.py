@@ -15,6 +15,7 @@ from test_package import SYSTEM, clean
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MEGABYTE = 1_000_000
+pytestmark = pytest.mark.timeout(1800)  # the first test waits for the build; without the compiler's cache that is all of it
 LARGEST_WHEEL, LARGEST_INSTALLED = 40 * MEGABYTE, 150 * MEGABYTE
 
 
