@@ -27,10 +27,13 @@ class Timer:
         self.synchronize()
         return (time.perf_counter() - start) / count
 
-    def times(self, body, seconds: float, least: float) -> list[float]:
-        """Seconds of a call; calls are timed in groups that last at least `least`, with one synchronise a group."""
+    def group(self, body, least: float) -> int:
+        """How many calls last at least `least` seconds; they are timed together, with one synchronise. Warms up, too."""
         one = min(self.once(body, 1) for _ in range(3))
-        count = max(1, int(least / max(one, 1e-9)))
+        return max(1, int(least / max(one, 1e-9)))
+
+    def times(self, body, seconds: float, count: int) -> list[float]:
+        """Seconds of a call."""
         end, out = time.perf_counter() + seconds, []
         while not out or time.perf_counter() < end:
             out.append(self.once(body, count))
@@ -47,21 +50,21 @@ def main() -> None:
     import steps
 
     timer = Timer(torch, device)
-    built: dict[tuple[str, str], object] = {}
+    built: dict[tuple[str, str], tuple] = {}  # the call, and how many are timed together
     answer(torch=torch.__version__, threads=torch.get_num_threads())
     for line in sys.stdin:
         request = json.loads(line)
         suite, key = request["suite"], request["key"]
         try:
-            if suite == "steps":  # models stay: building them costs more than a round
-                if (suite, key) not in built:
-                    built[suite, key] = steps.build(key, device)
-                body, least = built[suite, key], steps.LEAST.get(key, 0.0)
-            else:
-                if (suite, key) not in built:  # one operator at a time stays
-                    built = {(suite, key): ops.CASES[int(key)].build(ops.On(device))}
-                body, least = built[suite, key], 0.01
-            answer(times=timer.times(body, request["seconds"], least))
+            if (suite, key) not in built:
+                if suite == "steps":  # models stay: building them costs more than a round
+                    body, least = steps.build(key, device), steps.LEAST.get(key, 0.0)
+                else:  # one operator at a time stays
+                    built.clear()
+                    body, least = ops.CASES[int(key)].build(ops.On(device)), 0.01
+                built[suite, key] = body, timer.group(body, least)
+            body, count = built[suite, key]
+            answer(times=timer.times(body, request["seconds"], count))
         except Exception as error:  # noqa: BLE001 - whatever a side cannot do is a row of the table, not the end of the run
             built.pop((suite, key), None)
             answer(error=f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}")
