@@ -384,6 +384,9 @@ HEALTHY = {
     "allocator": lambda env: variables(env, PYTORCH_NPU_ALLOC_CONF="expandable_segments:True"),
     "good_scripts": lambda env: setattr(env, "scripts", [str(env.write(env.folder / "run.sh", "# mpirun with torchrun is wrong\nsource set_env.sh\ntorchrun --nproc_per_node=2 train.py\n")),
                                                          str(env.write(env.folder / "train.py", "import torch\ninit_process_group('hccl')\nDataLoader(d, num_workers=1, prefetch_factor=4)\n"))]),
+    "home_of_links": lambda env: (env.write(env.folder / "lib64/libascendcl.so", library(ASCENDCL)), shutil.rmtree(env.home / "lib64"), (env.home / "lib64").symlink_to(env.folder / "lib64"),
+                                  variables(env, LD_LIBRARY_PATH=f"{env.folder}/lib64:{env.driver}/lib64:{env.driver}/lib64/driver")),
+    "module_acl_of_the_toolkit": lambda env: (env.write(env.home / "python/site-packages/acl.py"), variables(env, PYTHONPATH=f"{env.home}/python/site-packages:{env.site}")),
     "container_with_cards": lambda env: env.write(env.root / ".dockerenv"),
 }
 

@@ -107,7 +107,10 @@ NPU_CHECK(LibraryOfAnother, "library-of-another-toolkit", kError, kToolkit,
   if (toolkit.home.empty() || toolkit.ascendcl.empty() || !Exists(fs::path(toolkit.home) / "lib64" / "libascendcl.so"))
     return;
   const fs::path& first = toolkit.ascendcl[0].path;
-  if (Within(first, toolkit.home) || Contains(first.string(), "devlib")) return;
+  // The home may reach its libraries by links, as that of `anynpu run --cann` does.
+  std::error_code error;
+  const bool own = fs::equivalent(first, fs::path(toolkit.home) / "lib64" / "libascendcl.so", error);
+  if (own || Within(first, toolkit.home) || Contains(first.string(), "devlib")) return;
   report.Add(
       fmt::format(
           "the loader finds {} before that of ASCEND_HOME_PATH ({}): LD_LIBRARY_PATH lists another installation first",

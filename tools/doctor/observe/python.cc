@@ -56,7 +56,7 @@ for folder in sys.path:
             out[package].append({"version": version, "folder": folder})
         elif os.path.isfile(os.path.join(folder, package + ".py")) or os.path.isfile(os.path.join(folder, package, "__init__.py")):
             out["shadows"].append(os.path.join(folder, package + (".py" if os.path.isfile(os.path.join(folder, package + ".py")) else "")))
-    if os.path.isfile(os.path.join(folder, "acl.py")):
+    if os.path.isfile(os.path.join(folder, "acl.py")) and not folder.endswith(("site-packages", "dist-packages")):  # the toolkit's own
         out["shadows"].append(os.path.join(folder, "acl.py"))
 print(json.dumps(out))
 )probe";
