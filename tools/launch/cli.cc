@@ -192,6 +192,20 @@ int ReplayFile(const MachineOptions& options, const std::string& file, const tra
   return 0;
 }
 
+// `anynpu check ops`: a Python program of the tree, since it compares with torch.
+int Check(const MachineOptions& options, const std::string& what, const std::string& python, std::vector<std::string> words) {
+  Result<fs::path> tree = FindTree();
+  if (!tree.ok()) return Fail(tree.status());
+  const fs::path program = *tree / "python" / "check" / what;
+  std::error_code error;
+  if (what.find('/') != std::string::npos || !fs::exists(program / "__main__.py", error)) {
+    fmt::print(stderr, "anynpu check: there is no check {}. Known: ops\n", what);
+    return kUsage;
+  }
+  words.insert(words.begin(), {python, program.string()});
+  return Run(options, /*quiet=*/true, /*dev_nodes=*/false, words);
+}
+
 // Words behind the first `--` belong to the command, whatever they look like.
 std::vector<std::string> SplitCommand(int& argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
@@ -259,6 +273,12 @@ int Main(int argc, char** argv, const std::vector<Command>& commands) {
   replay->add_option("--only", replaying.only, "only this operator")->type_name("NAME");
   replay->add_option("--times", replaying.times, "runs of each call (20)")->type_name("N")->check(CLI::Range(1, 1'000'000));
   for (const Command& brought : commands) app.add_subcommand(brought.name, brought.help);
+  std::string check_what, check_python = "python3";
+  CLI::App* check = app.add_subcommand("check", "Compare with torch on the CPU: anynpu check ops [--help and options of the check]");
+  options.AddTo(*check);
+  check->add_option("--python", check_python, "a Python with torch and torch_npu (default: python3)")->type_name("PROGRAM");
+  check->add_option("what", check_what, "ops: torch.testing's operator database")->required()->type_name("CHECK");
+  check->prefix_command();
   CLI::App* version = app.add_subcommand("version", "Print versions");
   CLI11_PARSE(app, argc, argv);
 
@@ -274,6 +294,11 @@ int Main(int argc, char** argv, const std::vector<Command>& commands) {
   if (*trace) return TraceCommand(options, tracing, command.empty() ? trace->remaining() : command);
   if (*replay) return ReplayFile(options, file, replaying);
   if (*bench) return Bench(python, bench->remaining());
+  if (*check) {
+    std::vector<std::string> words = check->remaining();
+    words.insert(words.end(), command.begin(), command.end());
+    return Check(options, check_what, check_python, words);
+  }
   if (*version) {
     fmt::print("anynpu {}, reports CANN {} and driver {} unless asked otherwise\n", NPU_VERSION, device::kDefaultCann,
                device::kDefaultDriver);
