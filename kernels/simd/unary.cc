@@ -16,6 +16,12 @@ HWY_INLINE T AbsOf(T a) {
   if constexpr (kIsFloat<T>) return std::abs(a);
   else return a < 0 ? WrapSub(T(0), a) : a;
 }
+// The direction: for complex numbers on the unit circle.
+template <class T>
+HWY_INLINE T SignOf(T a) {
+  if constexpr (kIsFloat<T> || kIsInt<T>) return T((T(0) < a) - (a < T(0)));
+  else return a == T(0) ? T(0) : a / std::abs(a);
+}
 template <class T>
 HWY_INLINE T Negate(T a) {
   if constexpr (kIsInt<T>) return WrapSub(T(0), a);

@@ -1,4 +1,6 @@
 // Copies: between types, strides and broadcast shapes.
+#include <algorithm>
+
 #include "gen/abi/ops.h"
 #include "kernels/simd/pointwise.h"
 #include "ops/core/builder.h"
@@ -11,29 +13,54 @@ namespace {
 // About 10 GB/s on one thread.
 double CopyNs(const Tensor& to) { return 100 + static_cast<double>(to.Numel() * ItemSize(to.dtype)) / 10; }
 
-template <class From, class To>
-Status PrepareCopy(Planning& p, From from, To to) {
-  const Tensor& s = p.args[from];
-  const Tensor& d = p.args[to];
-  if (IsComplex(s.dtype) && IsInt(d.dtype) && ItemSize(d.dtype) < 4) {
-    return p.Refuse("{} is {} and {} is {}; that conversion is not supported.", p.ParamName(from), Name(s.dtype), p.ParamName(to),
-                    Name(d.dtype))
-        .Remedy("Take the real part first.");
-  }
-  p.Cost(CopyNs(d));
-  return {};
+// Complex numbers become small integers by their real parts.
+Tensor RealParts(const Tensor& t) {
+  Tensor real = t;
+  real.dtype = t.dtype == DType::c128 ? DType::f64 : t.dtype == DType::c64 ? DType::f32 : DType::f16;
+  for (int64_t& stride : real.strides) stride *= 2;
+  return real;
 }
+
+void Convert(const Tensor& from, const Tensor& to, Parallel& parallel) {
+  const bool through_real = IsComplex(from.dtype) && IsInt(to.dtype) && ItemSize(to.dtype) < 4;
+  simd::CopyTensor(through_real ? RealParts(from) : from, to, parallel);
+}
+
+// `t` without the leading dimensions of size 1 that a tensor of `rank` dimensions does not have: a card takes [1] for [].
+Tensor WithoutLeadingOnes(const Tensor& t, int rank) {
+  int drop = 0;
+  while (t.rank - drop > rank && t.shape[static_cast<size_t>(drop)] == 1) ++drop;
+  if (drop == 0) return t;
+  Tensor shorter = t;
+  shorter.rank = static_cast<int8_t>(t.rank - drop);
+  std::copy(t.shape.begin() + drop, t.shape.begin() + t.rank, shorter.shape.begin());
+  std::copy(t.strides.begin() + drop, t.strides.begin() + t.rank, shorter.strides.begin());
+  return shorter;
+}
+
+Status CheckCopies(const Planning& p, const Rule&) {
+  const Tensor& from = p.args[abi::InplaceCopy::src];
+  const Tensor& to = p.args[abi::InplaceCopy::selfRef];
+  if (ExpandsTo(WithoutLeadingOnes(from, to.rank).Shape(), to.Shape())) return {};
+  return p.Refuse("src has shape {}, which cannot be expanded to that of selfRef, {}.", ShapeText(from.Shape()), ShapeText(to.Shape()))
+      .Remedy("Sizes must be equal or 1, counted from the last dimension.");
+}
+constexpr RuleKind kCopies{"expands_to", CheckCopies, 0, 0};
 
 }  // namespace
 
 using abi::InplaceCopy;
 NPU_OP(InplaceCopy) = Op<InplaceCopy>()
-    .Rules(rule::ExpandsTo(InplaceCopy::src, InplaceCopy::selfRef), rule::AnyDtype(InplaceCopy::selfRef))
+    .Rules(rule::Bind(kCopies, 0, InplaceCopy::src, InplaceCopy::selfRef), rule::AnyDtype(InplaceCopy::selfRef))
     .Like("src.expand(selfRef.shape).to(selfRef.dtype)")
     .Tolerance("exact")
-    .Prepares([](Planning& p) -> Status { return PrepareCopy(p, InplaceCopy::src, InplaceCopy::selfRef); })
+    .Prepares([](Planning& p) -> Status {
+      p.Cost(CopyNs(p.args[InplaceCopy::selfRef]));
+      return {};
+    })
     .Does([](const Call& c) -> Status {
-      simd::CopyTensor(c.args[InplaceCopy::src], c.args[InplaceCopy::selfRef], c.parallel);
+      const Tensor& to = c.args[InplaceCopy::selfRef];
+      Convert(WithoutLeadingOnes(c.args[InplaceCopy::src], to.rank), to, c.parallel);
       return {};
     });
 
@@ -42,9 +69,12 @@ NPU_OP(Cast) = Op<Cast>()
     .Rules(rule::SameShape(Cast::self, Cast::out), rule::DtypeIs(Cast::out, Cast::dtype))
     .Like("self.to(dtype)")
     .Tolerance("exact")
-    .Prepares([](Planning& p) -> Status { return PrepareCopy(p, Cast::self, Cast::out); })
+    .Prepares([](Planning& p) -> Status {
+      p.Cost(CopyNs(p.args[Cast::out]));
+      return {};
+    })
     .Does([](const Call& c) -> Status {
-      simd::CopyTensor(c.args[Cast::self], c.args[Cast::out], c.parallel);
+      Convert(c.args[Cast::self], c.args[Cast::out], c.parallel);
       return {};
     });
 

@@ -39,6 +39,13 @@ Status CheckHalves(const Planning& p, const Tensor& whole, const Tensor& half, i
       .Remedy("Give {} that shape.", half_name);
 }
 
+// The dimension of the only size that is not 1, or the last.
+int LongDim(const Tensor& t) {
+  for (int d = 0; d < t.rank; ++d)
+    if (t.shape[static_cast<size_t>(d)] != 1) return d;
+  return t.rank - 1;
+}
+
 // The weight along the channels of x, which is dimension 1 (or the only one).
 Tensor AlongChannels(const Tensor& weight, const Tensor& x) {
   Tensor w = weight;
@@ -48,13 +55,15 @@ Tensor AlongChannels(const Tensor& weight, const Tensor& x) {
   if (weight.Numel() == 1) return w;
   const size_t channel = x.rank > 1 ? 1 : 0;
   w.shape[channel] = weight.Numel();
-  w.strides[channel] = weight.rank > 0 ? weight.strides[0] : 0;
+  w.strides[channel] = weight.rank > 0 ? weight.strides[static_cast<size_t>(LongDim(weight))] : 0;
   return w;
 }
 
 Status CheckWeight(const Planning& p, const Tensor& x, const Tensor& weight) {
   const int64_t channels = x.rank > 1 ? x.shape[1] : x.rank == 1 ? x.shape[0] : 1;
-  if (weight.rank <= 1 && (weight.Numel() == 1 || weight.Numel() == channels)) return {};
+  if (weight.Numel() == 1) return {};
+  const int long_dim = LongDim(weight);  // [C], or one size C among ones: torch expands weights to the rank of self
+  if (weight.Numel() == channels && (weight.rank == 1 || channels == weight.shape[static_cast<size_t>(long_dim)])) return {};
   return p.Refuse("weight has shape {}, but self has shape {} with {} channels.", ShapeText(weight.Shape()), ShapeText(x.Shape()), channels)
       .Remedy("Give one weight, or one for each channel.");
 }
@@ -124,7 +133,11 @@ NPU_OP(PreluBackward) = Op<PreluBackward>()
       for (int d = 0; d < x.rank; ++d)
         if (d != channel) summed |= 1u << d;
       Tensor total = c.args[PreluBackward::gradWeight];
-      if (channel < 0) total.rank = 0;
+      if (channel >= 0) {
+        total.strides[0] = total.strides[static_cast<size_t>(LongDim(total))];
+        total.shape[0] = total.Numel();
+      }
+      total.rank = channel < 0 ? 0 : 1;
       simd::Sum(each, summed, total, c.parallel);
       return {};
     });

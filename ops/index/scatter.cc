@@ -244,10 +244,12 @@ NPU_OP(IndexPutImpl) = Op<IndexPutImpl>()
     .Like("selfRef.index_put_([None if i is None or i.numel() == 0 else i for i in indices], values, accumulate)")
     .Prepares([](Planning& plan) -> Status {
       const Tensor &self = plan.args[IndexPutImpl::selfRef], &values = plan.args[IndexPutImpl::values];
-      // An index without elements looks like an undefined one; then nothing is put.
       if (values.Numel() == 0) return {};
       IndexList list;
       NPU_TRY(ReadIndexList(plan.op.name, plan.args[IndexPutImpl::indices], self.rank, &list));
+      // Clients name at least one place. An index without elements looks like an undefined one: when there is no other, a
+      // mask was false everywhere and nothing is put.
+      if (list.dims.empty()) return {};
       const Dims wanted = IndexedShape(self, list);
       if (npu::ExpandsTo(values.Shape(), wanted.Span())) return {};
       return plan.Refuse("values has shape {}, which cannot be expanded to that of the selection, {}.", ShapeText(values.Shape()),
@@ -259,6 +261,7 @@ NPU_OP(IndexPutImpl) = Op<IndexPutImpl>()
       if (c.args[IndexPutImpl::values].Numel() == 0) return {};
       IndexList list;
       NPU_TRY(ReadIndexList(c.op.name, c.args[IndexPutImpl::indices], self.rank, &list));
+      if (list.dims.empty()) return {};
       const Tensor values = Expanded(c.args[IndexPutImpl::values], IndexedShape(self, list).Span());
       return CheckIndex(c, IndexPutImpl::indices, IndexPutImpl::selfRef,
                         simd::IndexPut(self, list.pointers, values, c.args[IndexPutImpl::accumulate], c.parallel));
