@@ -13,7 +13,7 @@ namespace npu::simd::HWY_NAMESPACE {
 
 template <class T>
 HWY_INLINE T AbsOf(T a) {
-  if constexpr (kIsFloat<T>) return std::abs(a);
+  if constexpr (!kIsInt<T>) return T(std::abs(a));
   else return a < 0 ? WrapSub(T(0), a) : a;
 }
 // The direction: for complex numbers on the unit circle.
@@ -57,6 +57,11 @@ template <class T>
 HWY_INLINE T LogitOf(T a, const Numbers<T>& k) {
   const T x = k.k0 < T(0) ? a : ClampOf(a, k.k0, T(1) - k.k0);
   return std::log(x / (T(1) - x));
+}
+template <class T>
+HWY_INLINE T Log2Of(T a) {
+  if constexpr (kIsFloat<T>) return std::log2(a);
+  else return std::log(a) / 0.693147180559945309417;
 }
 template <class T>
 HWY_INLINE bool FiniteOf(T a) {

@@ -45,8 +45,9 @@ Status Supported(const Planning& plan, const simd::PointwiseKernel& kernel, DTyp
 
 Status Storable(const Planning& plan, const simd::PointwiseKernel& kernel, DType compute) {
   const Tensor& out = OutOf(plan.op, plan.args);
-  const DType result = kernel.predicate ? DType::b8 : compute;
-  if ((plan.op.imm & kAnyOutType) != 0 || kernel.predicate || CanCast(result, out.dtype)) return {};
+  const bool to_real = (plan.op.imm & kRealResult) != 0 && IsComplex(compute);
+  const DType result = kernel.predicate ? DType::b8 : to_real ? (compute == DType::c128 ? DType::f64 : DType::f32) : compute;
+  if (kernel.predicate || CanCast(result, out.dtype)) return {};
   const std::string_view name = plan.op.params[plan.op.slots[kOutSlot]].name;
   return plan.Refuse("the result type {} cannot be stored in {}, which is {}.", Name(result), name, Name(out.dtype))
       .Remedy("Give {} the type {}.", name, Name(result));

@@ -27,7 +27,7 @@ enum class Compute : uint8_t {
 // Slots of the family: operands 0-2, out 3, numbers 4-7.
 inline constexpr size_t kOutSlot = 3, kNumberSlot = 4;
 // OpDef::imm: compute rule, and flags.
-inline constexpr int64_t kComputeMask = 3, kShiftWidth = 4, kIgnoreNumbersInPromotion = 8, kAnyOutType = 16;
+inline constexpr int64_t kComputeMask = 3, kShiftWidth = 4, kIgnoreNumbersInPromotion = 8, kRealResult = 16;
 
 // What phase one settles for a call.
 struct PointwiseChoice {
@@ -101,6 +101,11 @@ consteval Builder PointwiseOp(std::string_view family, const K& kernel, Compute 
 template <class A, class T>
 consteval PointwiseBuilder Unary(const simd::PointwiseKernel& k, T a, TensorToken out, Compute compute = Compute::kFloat) {
   return PointwiseBuilder(PointwiseOp<A>("unary", k, compute, 0, out, a));
+}
+// Complex numbers give real ones (abs): what is stored is the real part of what the kernel computes.
+template <class A, class T>
+consteval PointwiseBuilder UnaryToReal(const simd::PointwiseKernel& k, T a, TensorToken out) {
+  return PointwiseBuilder(PointwiseOp<A>("unary", k, Compute::kFloat, kRealResult, out, a));
 }
 template <class A, class T, class U>
 consteval PointwiseBuilder Binary(const simd::PointwiseKernel& k, T a, U b, TensorToken out,

@@ -132,7 +132,8 @@ NPU_OP(Roll) = Op<Roll>()
       return {};
     });
 NPU_OP(ConstantPadNd) = Op<ConstantPadNd>()
-    .Rules(AnyShape(ConstantPadNd::out), SameDtype(ConstantPadNd::self, ConstantPadNd::out), DtypeIn(ConstantPadNd::self, kReals))
+    .Rules(AnyShape(ConstantPadNd::out), SameDtype(ConstantPadNd::self, ConstantPadNd::out),
+           DtypeIn(ConstantPadNd::self, kReals | kComplexes | kUnsigned))
     .Uses(ConstantPadNd::pad, ConstantPadNd::value)
     .Samples(ConstantPadNd::pad, "[[1, 2], [-1, 3], [0, 0]]")
     .Tolerance("exact")
@@ -154,10 +155,8 @@ NPU_OP(ConstantPadNd) = Op<ConstantPadNd>()
     })
     .Does([](const Call& c) -> Status {
       const Tensor& out = c.args[ConstantPadNd::out];
-      const Scalar& s = c.args[ConstantPadNd::value];
       alignas(16) std::byte value[16] = {};
-      if (s.Floating()) simd::Write(&s.re, 1, value, out.dtype, 1);
-      else simd::Write(&s.i, 1, value, out.dtype, 1);
+      simd::CopyTensor(simd::NumberTensor(c.args[ConstantPadNd::value]), MakeContiguous(value, out.dtype, {}), c.parallel);
       simd::ConstantPad(c.args[ConstantPadNd::self], c.args[ConstantPadNd::pad], value, out, c.parallel);
       return {};
     });
