@@ -93,14 +93,14 @@ NPU_OP(ForeachCopy) = Op<ForeachCopy>()
 using abi::Complex;
 NPU_OP(Complex) = Op<Complex>()
     .Rules(rule::Broadcast(Complex::real, Complex::imag, Complex::out), rule::SameDtype(Complex::real, Complex::imag),
-           rule::DtypeIn(Complex::real, kFloats), rule::DtypeIn(Complex::out, kComplexes))
+           rule::DtypeIn(Complex::real, kFloats), rule::DtypeIn(Complex::out, kComplexes | TypeSet{DType::c32}))
     .Like("torch.complex(real, imag)")
     .Tolerance("exact")
     .Prepares([](Planning& p) -> Status {
       const Tensor& part = p.args[Complex::real];
       if (2 * ItemSize(part.dtype) == ItemSize(p.args[Complex::out].dtype)) return {};
       return p.Refuse("real is {}, but out is {}.", Name(part.dtype), Name(p.args[Complex::out].dtype))
-          .Remedy("float32 parts make complex64, float64 parts make complex128.");
+          .Remedy("float16 parts make complex32, float32 parts complex64, float64 parts complex128.");
     })
     .Does([](const Call& c) -> Status {
       Tensor half = c.args[Complex::out];

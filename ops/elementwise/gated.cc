@@ -138,7 +138,10 @@ NPU_OP(PreluBackward) = Op<PreluBackward>()
         total.shape[0] = total.Numel();
       }
       total.rank = channel < 0 ? 0 : 1;
-      simd::Sum(each, summed, total, c.parallel);
+      const auto sums = std::make_unique<float[]>(static_cast<size_t>(total.Numel()) + 1);
+      const Tensor sum = MakeContiguous(sums.get(), DType::f32, total.Shape());
+      simd::Sum(each, summed, sum, c.parallel);  // into f32: a sum into a half would round its terms first
+      simd::CopyTensor(sum, total, c.parallel);
       return {};
     });
 

@@ -6,6 +6,7 @@
 #include "gen/abi/ops.h"
 #include "kernels/simd/copy/copy.h"
 #include "kernels/simd/index/index.h"
+#include "kernels/simd/pointwise.h"
 #include "kernels/simd/rows/convert.h"
 #include "kernels/simd/rows/dense.h"
 #include "kernels/simd/shape/shape.h"

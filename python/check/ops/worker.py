@@ -6,7 +6,9 @@ import json
 import os
 import sys
 import time
+import traceback
 import warnings
+
 
 class Stderr:
     """What has been written to standard error since the last look."""
@@ -29,9 +31,9 @@ def main() -> None:
     stderr = Stderr(sys.argv[1])
     import torch
     import torch_npu  # noqa: F401
-    from torch.testing._internal.common_methods_invocations import op_db
 
     import chance
+    import database
     import runner
     from fallback import Fallbacks
     from samples import title
@@ -42,7 +44,7 @@ def main() -> None:
     chance.free_seeds()
     torch.zeros(1, device="npu").cpu()
     table = {}
-    for op in op_db:
+    for op in database.operators():
         table.setdefault(title(op), op)
 
     fallbacks = Fallbacks(stderr)
@@ -57,7 +59,12 @@ def main() -> None:
         fallbacks.new_job(job["op"] + job["dtype"])
         try:
             run = runner.Runner(table[job["op"]], getattr(torch, job["dtype"]), job["seed"], job["limit"])
-            count = 0
+        except Exception as e:  # torch cannot make the samples
+            say(r=[-1, "samples", "unusable", f"{type(e).__name__}: {str(e)[:300]}", "", []])
+            say(done=0)
+            continue
+        try:
+            count, index, kind = 0, -1, ""
             for index, kind, work in run.cases():
                 count += 1
                 if [index, kind] <= job["after"]:
@@ -70,8 +77,8 @@ def main() -> None:
                 fell = fallbacks.of(work) if status in ("pass", "loose", "wrong") else []
                 say(r=[index, kind, status, detail, run.text, fell])
             say(done=count)
-        except Exception as e:  # the samples themselves cannot be made
-            say(r=[-1, "samples", "unusable", f"{type(e).__name__}: {str(e)[:300]}", "", []])
+        except Exception:  # a fault of this program, which must not look like a result
+            say(r=[index, kind, "check", traceback.format_exc()[-400:], run.text, []])
             say(done=0)
 
 
