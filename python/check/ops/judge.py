@@ -45,10 +45,10 @@ def ties(input, got, same):
         return got
     for dim in range(input.dim()):
         a, b = (x if x.dim() == input.dim() else x.unsqueeze(min(dim, x.dim())) for x in (got, same))
-        if a.dim() != input.dim() or any(a.shape[d] > input.shape[d] for d in range(a.dim()) if d != dim):
+        if a.dim() != input.dim() or any(a.shape[d] != input.shape[d] for d in range(a.dim()) if d != dim):
             continue
         if int(a.min()) < 0 or int(a.max()) >= input.shape[dim]:
-            return got
+            continue
         if a.shape[dim] > 1 and bool((a.sort(dim).values.diff(dim=dim) == 0).any()):
             continue  # the same element twice
         x, y = input.detach().gather(dim, a), input.detach().gather(dim, b)

@@ -69,7 +69,12 @@ class Sample:
 
     def exact(self):
         if self._exact is None:
-            ok, value = attempt(lambda: self.results(higher(self.call)))
+            before = torch.get_default_dtype()
+            torch.set_default_dtype(torch.float64)  # what integers become
+            try:
+                ok, value = attempt(lambda: self.results(higher(self.call)))
+            finally:
+                torch.set_default_dtype(before)
             self._exact = value if ok else [None]
         return self._exact if self._exact != [None] else None
 
