@@ -41,11 +41,11 @@ def main() -> None:
     torch.set_num_threads(1)
     torch.set_warn_always(True)
     warnings.simplefilter("ignore")
-    chance.free_seeds()
     torch.zeros(1, device="npu").cpu()
     table = {}
     for op in database.operators():
         table.setdefault(title(op), op)
+    chance.free_seeds()
 
     fallbacks = Fallbacks(stderr)
 
