@@ -5,6 +5,9 @@ tests leave them to those files, and test_every_operator.py sees that they were 
 """
 from __future__ import annotations
 
+import pathlib
+import re
+
 import torch
 
 import rules
@@ -143,6 +146,7 @@ def _(case, rule):
 
 FAMILIES = "test_simd_families.py"
 RANDOM = "test_random.py"
+TABLE = "test_more_operators.py"
 ELSEWHERE = {name: file for file, names in {
     FAMILIES: """Equal Cumprod Cummax Cummin Embedding EmbeddingDenseBackward Index IndexPutImpl IndexFillTensor InplaceIndexFillTensor Take
         SearchSorted SearchSorteds Bucketize OneHot Nonzero NonzeroV2 MaskedSelect InplaceMaskedScatter Unique Unique2 UniqueConsecutive Cat
