@@ -197,3 +197,202 @@ def _(t, r):
     dy = draw(big[:2] + small, t)
     return ({"gradOut": dy, "outputSize": small, "inputSize": big, "alignCorners": corners, "scales": 0.0},
             {"out": aten.upsample_linear1d_backward(dy.double(), small, big, corners, None)}, 64)
+
+
+# --- pooling in three dimensions
+
+def window(r):
+    k = [r.randint(1, 3) for _ in range(3)]
+    return k, [r.randint(1, 3) for _ in range(3)], [r.randint(0, n // 2) for n in k], r.random() < 0.5
+
+
+def volume(r, t):
+    return draw([r.randint(1, 2) for _ in range(r.randint(1, 2))] + [r.randint(3, 8) for _ in range(3)], t)
+
+
+@case("aclnnAvgPool3d", FLOATS)
+def _(t, r):
+    x, (k, s, p, ceil), count, div = volume(r, t), window(r), r.random() < 0.5, r.choice([0, 0, 5])
+    return ({"self": x, "kernelSize": k, "stride": s, "padding": p, "ceilMode": ceil, "countIncludePad": count, "divisorOverride": div},
+            {"out": aten.avg_pool3d(x.double(), k, s, p, ceil, count, div or None)}, 64)
+
+
+@case("aclnnAvgPool3dBackward", FLOATS)
+def _(t, r):
+    x, (k, s, p, ceil), count, div = volume(r, t), window(r), r.random() < 0.5, r.choice([0, 0, 5])
+    dy = draw(aten.avg_pool3d(x.double(), k, s, p, ceil, count, div or None).shape, t)
+    return ({"gradOutput": dy, "self": x, "kernelSize": k, "stride": s, "padding": p, "ceilMode": ceil, "countIncludePad": count, "divisorOverride": div},
+            {"output": aten.avg_pool3d_backward(dy.double(), x.double(), k, s, p, ceil, count, div or None)}, 64)
+
+
+@case("aclnnAdaptiveAvgPool3d", FLOATS)
+def _(t, r):
+    x, size = volume(r, t), [r.randint(1, 9) for _ in range(3)]
+    return {"self": x, "outputSize": size}, {"out": aten._adaptive_avg_pool3d(x.double(), size)}, 64
+
+
+@case("aclnnAdaptiveAvgPool3dBackward", FLOATS)
+def _(t, r):
+    x, size = volume(r, t), [r.randint(1, 9) for _ in range(3)]
+    dy = draw(list(x.shape[:-3]) + size, t)
+    return {"gradOutput": dy, "self": x}, {"out": aten._adaptive_avg_pool3d_backward(dy.double(), x.double())}, 64
+
+
+@case("aclnnAdaptiveMaxPool3d", FLOATS)
+def _(t, r):
+    x, size = volume(r, t), [r.randint(1, 9) for _ in range(3)]
+    y, i = aten.adaptive_max_pool3d(x.double(), size)
+    return {"self": x, "outputSize": size}, {"outputOut": y, "indicesOut": (i, torch.int32)}, 0
+
+
+@case("aclnnAdaptiveMaxPool3dBackward", FLOATS)
+def _(t, r):
+    x, size = volume(r, t), [r.randint(1, 9) for _ in range(3)]
+    y, i = aten.adaptive_max_pool3d(x.double(), size)
+    dy = draw(y.shape, t)
+    return {"gradOutput": dy, "self": x, "indices": i.int()}, {"gradInput": aten.adaptive_max_pool3d_backward(dy.double(), x.double(), i)}, 32
+
+
+@case("aclnnMaxPool3dWithArgmax", FLOATS)
+def _(t, r):
+    x, (k, s, p, ceil), d = volume(r, t), window(r), [1, 1, 1]
+    y, i = aten.max_pool3d_with_indices(x.double(), k, s, p, d, ceil)
+    return {"self": x, "kernelSize": k, "stride": s, "padding": p, "dilation": d, "ceilMode": ceil}, {"out": y, "indices": (i, torch.int32)}, 0
+
+
+@case("aclnnMaxPool3dWithArgmaxBackward", FLOATS)
+def _(t, r):
+    x, (k, s, p, ceil), d = volume(r, t), window(r), [1, 1, 1]
+    y, i = aten.max_pool3d_with_indices(x.double(), k, s, p, d, ceil)
+    dy = draw(y.shape, t)
+    return ({"gradOutput": dy, "self": x, "indices": i.int(), "kernelSize": k, "stride": s, "padding": p, "dilation": d, "ceilMode": ceil},
+            {"gradInput": aten.max_pool3d_with_indices_backward(dy.double(), x.double(), k, s, p, d, ceil, i)}, 32)
+
+
+def unpool(t, r, dims):
+    small = [2, 3] + [2] * dims
+    size = [5] * dims
+    index = torch.stack([torch.randperm(5 ** dims)[: 2 ** dims] for _ in range(6)]).view(small)
+    x = draw(small, t)
+    return x, index, size
+
+
+@case("aclnnMaxUnpool2d", FLOATS + [torch.int32])
+def _(t, r):
+    x, i, size = unpool(t, r, 2)
+    return {"self": x, "indices": i, "outputSize": size}, {"out": (aten.max_unpool2d(x.double(), i, size), t)}, 0
+
+
+@case("aclnnMaxUnpool3d", FLOATS + [torch.int32])
+def _(t, r):
+    x, i, size = unpool(t, r, 3)
+    return {"self": x, "indices": i, "outputSize": size, "stride": [2, 2, 2], "padding": [0, 0, 0]}, {"outRef": (aten.max_unpool3d(x.double(), i, size, [2, 2, 2], [0, 0, 0]), t)}, 0
+
+
+# --- rare reads and writes by index
+
+SHAPES = [(), (5,), (4, 3), (2, 5, 3), (3, 1, 4, 2)]
+
+
+def indexed(t, r):
+    x = draw(r.choice(SHAPES), t)
+    dim = r.randrange(max(x.dim(), 1))
+    n = x.shape[dim] if x.dim() else 1
+    index = torch.randperm(n)[: r.randint(1, n)]
+    shape = list(x.shape)
+    if x.dim():
+        shape[dim] = index.numel()
+    return x, dim - (x.dim() if r.random() < 0.5 and x.dim() else 0), index, draw(shape, t)
+
+
+@case("aclnnInplaceIndexCopy", FLOATS + INTS + COMPLEX)
+def _(t, r):
+    x, dim, index, source = indexed(t, r)
+    return {"selfRef": x, "dim": dim, "index": index, "source": source}, {"selfRef": torch.index_copy(x, dim, index, source)}, 0
+
+
+@case("aclnnIndexCopy", FLOATS + INTS)
+def _(t, r):
+    x, dim, index, source = indexed(t, r)
+    return {"selfRef": x, "dim": dim, "index": index, "source": source}, {"selfRef": x.clone(), "outRef": torch.index_copy(x, dim, index, source)}, 0
+
+
+@case("aclnnInplacePut", FLOATS + INTS)
+def _(t, r):
+    x, add = draw(r.choice(SHAPES[1:]), t), r.random() < 0.5
+    index = torch.randint(-x.numel(), x.numel(), (4, 2)) if add else torch.randperm(x.numel())[:2]
+    source = draw(index.shape, t)
+    want = wide(x).put(index, wide(source), add)
+    return {"selfRef": x, "index": index, "source": source, "accumulate": add}, {"selfRef": want}, 32
+
+
+@case("aclnnInplaceFillDiagonal", FLOATS + INTS + COMPLEX)
+def _(t, r):
+    x, wrap = draw(r.choice([(3, 3), (9, 2), (2, 5), (7, 3), (3, 3, 3)]), t), r.random() < 0.5
+    return {"selfRef": x, "fillValue": 3, "wrap": wrap}, {"selfRef": x.clone().fill_diagonal_(3, wrap)}, 0
+
+
+@case("aclnnIsInTensorScalar", FLOATS + INTS)
+def _(t, r):
+    x, invert = draw(r.choice(SHAPES), t).round(), r.random() < 0.5
+    return {"element": x, "testElement": 1, "assumeUnique": False, "invert": invert}, {"out": torch.isin(x.double(), 1, invert=invert)}, 0
+
+
+@case("aclnnIsInScalarTensor", FLOATS + INTS)
+def _(t, r):
+    x, invert = draw(r.choice(SHAPES[1:]), t).round(), r.random() < 0.5
+    return {"element": 1, "testElements": x, "assumeUnique": False, "invert": invert}, {"out": torch.isin(torch.tensor(1.0), x.double(), invert=invert)}, 0
+
+
+@case("aclnnHistc", [torch.float32, torch.float64, torch.int32, torch.int64, torch.uint8])
+def _(t, r):
+    x, bins, (low, high) = draw(r.choice(SHAPES), t), r.randint(1, 9), r.choice([(0, 0), (-2, 3), (1, 1)])
+    judge = x if t.is_floating_point else x.float()
+    return {"self": x, "bins": bins, "min": low, "max": high}, {"out": (torch.histc(judge, bins, low, high), t)}, 0
+
+
+@case("aclnnBincount", INTS)
+def _(t, r):
+    x, least, weighted = draw((r.randint(0, 9),), t, 0, 9), r.choice([0, 4, 12]), r.random() < 0.5
+    w = draw(x.shape, torch.float64) if weighted else None
+    want = torch.bincount(x, w, least)
+    return {"self": x, "weights": w, "minlength": least}, {"out": (want, want.dtype)}, 16
+
+
+def medians(name, f, dim):
+    @case(name, FLOATS + INTS, times=5)
+    def _(t, r):
+        x = draw(r.choice(SHAPES), t)
+        if t.is_floating_point and x.numel() and r.random() < 0.5:
+            x.view(-1)[r.randrange(x.numel())] = math.nan
+        if not dim:
+            return {"self": x}, {"out" if "Nan" in name else "valuesOut": (wide(f(x)), t)}, 0
+        d, keep = r.randrange(max(1, x.dim())), r.random() < 0.5
+        x = x if t != torch.uint8 else draw(x.shape, t)
+        flat = torch.argsort(torch.randn(x.shape), dim=d) if x.dim() else torch.zeros(())
+        x = flat.to(t)  # no two equal, so that one index is right
+        v, i = f(x, d, keep)
+        return {"self": x, "dim": d, "keepDim": keep}, {"valuesOut": (wide(v), t), "indicesOut": (i, torch.int64)}, 0
+
+
+medians("aclnnMedian", torch.median, False)
+medians("aclnnNanMedian", torch.nanmedian, False)
+medians("aclnnMedianDim", torch.median, True)
+medians("aclnnNanMedianDim", torch.nanmedian, True)
+
+
+@case("aclnnUnfoldGrad", FLOATS)
+def _(t, r):
+    shape = list(r.choice(SHAPES[1:]))
+    dim = r.randrange(len(shape))
+    size, step = r.randint(1, shape[dim]), r.randint(1, 3)
+    dy = draw(torch.zeros(shape).unfold(dim, size, step).shape, t)
+    return ({"gradOut": dy, "inputSizes": shape, "dim": dim, "size": size, "step": step},
+            {"gradIn": aten.unfold_backward(dy.double(), shape, dim, size, step)}, 32)
+
+
+@case("aclnnChannelShuffle", FLOATS + INTS)
+def _(t, r):
+    groups = r.choice([1, 2, 3])
+    x = draw((2, 6, 3) + ((4,) if r.random() < 0.5 else ()), t)
+    return {"self": x, "groups": groups}, {"out": (torch.channel_shuffle(wide(x), groups), t)}, 0
