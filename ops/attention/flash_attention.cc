@@ -10,7 +10,8 @@ namespace {
 
 using abi::FlashAttentionScore, abi::FlashAttentionScoreV2, abi::FlashAttentionScoreV3, abi::FlashAttentionVarLenScore;
 using abi::FlashAttentionScoreGrad, abi::FlashAttentionScoreGradV2, abi::FlashAttentionScoreGradV3;
-using abi::FlashAttentionUnpaddingScoreGrad;
+using abi::FlashAttentionUnpaddingScoreGrad, abi::FlashAttentionUnpaddingScoreGradV4, abi::FlashAttentionUnpaddingScoreGradV5;
+using abi::FlashAttentionVarLenScoreV4, abi::FlashAttentionVarLenScoreV5;
 
 // The parameters all variants share; V2 and V3 add a bias type, packed sequences their lengths.
 template <class A, class Key>
@@ -48,6 +49,9 @@ Status RefuseSink(const Planning& p) {
   }
   if constexpr (requires { A::sinkInOptional; }) {
     if (p.args[A::sinkInOptional] != nullptr) return NotYet(A::kName, "an attention sink is not computed yet.");
+  }
+  if constexpr (requires { A::queryRope; }) {
+    if (p.args[A::queryRope] != nullptr) return NotYet(A::kName, "a rotary part of the query is not computed yet.");
   }
   return {};
 }
@@ -219,5 +223,30 @@ NPU_OP(FlashAttentionScoreGradV3) = BackwardOp<FlashAttentionScoreGradV3>()
                                               FlashAttentionScoreGradV3::pseType);
 NPU_OP(FlashAttentionUnpaddingScoreGrad) = BackwardOp<FlashAttentionUnpaddingScoreGrad>().Uses(
     FlashAttentionUnpaddingScoreGrad::actualSeqQLenOptional, FlashAttentionUnpaddingScoreGrad::actualSeqKvLenOptional);
+
+// V4 names the layout of the statistics; they lie as the tokens do. V5 adds rotary parts and sinks, which are refused.
+NPU_OP(FlashAttentionVarLenScoreV4) = ForwardOp<FlashAttentionVarLenScoreV4>().Uses(
+    FlashAttentionVarLenScoreV4::actualSeqQLenOptional, FlashAttentionVarLenScoreV4::actualSeqKvLenOptional,
+    FlashAttentionVarLenScoreV4::softmaxOutLayout);
+NPU_OP(FlashAttentionVarLenScoreV5) = ForwardOp<FlashAttentionVarLenScoreV5>().Uses(
+    FlashAttentionVarLenScoreV5::actualSeqQLenOptional, FlashAttentionVarLenScoreV5::actualSeqKvLenOptional,
+    FlashAttentionVarLenScoreV5::softmaxOutLayout, FlashAttentionVarLenScoreV5::queryRope,
+    FlashAttentionVarLenScoreV5::keyRope, FlashAttentionVarLenScoreV5::sinkOptional,
+    FlashAttentionVarLenScoreV5::qStartIdxOptional, FlashAttentionVarLenScoreV5::kvStartIdxOptional,
+    FlashAttentionVarLenScoreV5::pseType);
+NPU_OP(FlashAttentionUnpaddingScoreGradV4) = BackwardOp<FlashAttentionUnpaddingScoreGradV4>().Uses(
+    FlashAttentionUnpaddingScoreGradV4::actualSeqQLenOptional,
+    FlashAttentionUnpaddingScoreGradV4::actualSeqKvLenOptional, FlashAttentionUnpaddingScoreGradV4::softmaxInLayout);
+NPU_OP(FlashAttentionUnpaddingScoreGradV5) =
+    BackwardOp<FlashAttentionUnpaddingScoreGradV5>()
+        .Rules(rule::Attended(FlashAttentionUnpaddingScoreGradV5::dsinkOut),
+               rule::Attended(FlashAttentionUnpaddingScoreGradV5::dqRopeOut),
+               rule::Attended(FlashAttentionUnpaddingScoreGradV5::dkRopeOut))
+        .Uses(FlashAttentionUnpaddingScoreGradV5::actualSeqQLenOptional,
+              FlashAttentionUnpaddingScoreGradV5::actualSeqKvLenOptional,
+              FlashAttentionUnpaddingScoreGradV5::softmaxInLayout, FlashAttentionUnpaddingScoreGradV5::queryRope,
+              FlashAttentionUnpaddingScoreGradV5::keyInRope, FlashAttentionUnpaddingScoreGradV5::sinkInOptional,
+              FlashAttentionUnpaddingScoreGradV5::qStartIdxOptional,
+              FlashAttentionUnpaddingScoreGradV5::kvStartIdxOptional, FlashAttentionUnpaddingScoreGradV5::pseType);
 
 }  // namespace npu::ops

@@ -1,34 +1,20 @@
 // aclopAttr: named attributes of a single operator.
 #include <cstdint>
-#include <map>
 #include <string>
-#include <variant>
 #include <vector>
 
-#include "base/handle/table.h"
 #include "gen/calls/acl.h"
-#include "shim/acl/kinds.h"
+#include "ops/core/named.h"
 
 namespace npu {
 namespace {
 
-using Value = std::variant<bool, int64_t, float, std::string, aclDataType, std::vector<bool>, std::vector<int64_t>,
-                           std::vector<float>, std::vector<std::string>, std::vector<aclDataType>,
-                           std::vector<std::vector<int64_t>>>;
-
-struct OpAttr final : Counted {
-  std::map<std::string, Value> values;
-};
-
-HandleTable<OpAttr>& Attrs() {
-  static auto* table = new HandleTable<OpAttr>(kOpAttrKind, "attribute set");
-  return *table;
-}
+using ops::named::Attributes, ops::named::AttributeSets, ops::named::Value;
 
 Status Set(aclopAttr* attr, const char* name, const char* function, Value value) {
   if (attr == nullptr) return Error(Code::kInvalidParam, "{}: attr is null.", function);
   if (name == nullptr) return Error(Code::kInvalidParam, "{}: attrName is null.", function);
-  NPU_ASSIGN(const Ref<OpAttr> found, Attrs().Get(attr, function, "attr"));
+  NPU_ASSIGN(const Ref<Attributes> found, AttributeSets().Get(attr, function, "attr"));
   found->values[name] = std::move(value);
   return {};
 }
@@ -54,10 +40,10 @@ Status SetList(aclopAttr* attr, const char* name, const char* function, int coun
 
 namespace calls {
 
-aclopAttr* aclopCreateAttr() { return static_cast<aclopAttr*>(Attrs().Add(Ref<OpAttr>::Adopt(new OpAttr))); }
+aclopAttr* aclopCreateAttr() { return static_cast<aclopAttr*>(AttributeSets().Add(Ref<Attributes>::Adopt(new Attributes))); }
 
 void aclopDestroyAttr(const aclopAttr* attr) {
-  if (attr != nullptr) (void)Attrs().Remove(attr, "aclopDestroyAttr", "attr");
+  if (attr != nullptr) (void)AttributeSets().Remove(attr, "aclopDestroyAttr", "attr");
 }
 
 Status aclopSetAttrBool(aclopAttr* attr, const char* attrName, uint8_t attrValue) {
@@ -74,7 +60,7 @@ Status aclopSetAttrString(aclopAttr* attr, const char* attrName, const char* att
   return Set(attr, attrName, "aclopSetAttrString", std::string(attrValue));
 }
 Status aclopSetAttrDataType(aclopAttr* attr, const char* attrName, aclDataType attrValue) {
-  return Set(attr, attrName, "aclopSetAttrDataType", attrValue);
+  return Set(attr, attrName, "aclopSetAttrDataType", static_cast<int64_t>(attrValue));
 }
 
 Status aclopSetAttrListBool(aclopAttr* attr, const char* attrName, int numValues, const uint8_t* values) {
@@ -90,7 +76,7 @@ Status aclopSetAttrListString(aclopAttr* attr, const char* attrName, int numValu
   return SetList<std::string>(attr, attrName, "aclopSetAttrListString", numValues, values);
 }
 Status aclopSetAttrListDataType(aclopAttr* attr, const char* attrName, int numValues, const aclDataType values[]) {
-  return SetList<aclDataType>(attr, attrName, "aclopSetAttrListDataType", numValues, values);
+  return SetList<int64_t>(attr, attrName, "aclopSetAttrListDataType", numValues, values);
 }
 
 Status aclopSetAttrListListInt(aclopAttr* attr, const char* attrName, int numLists, const int* numValues,

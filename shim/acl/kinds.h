@@ -8,7 +8,7 @@ namespace npu {
 
 inline constexpr uint8_t kTensorDescKind = 40;
 inline constexpr uint8_t kDataBufferKind = 41;
-inline constexpr uint8_t kOpAttrKind = 42;
+// 42 are attribute sets: ops/core/named.cc.
 
 struct Counted {
   void AddRef() { refs.fetch_add(1, std::memory_order_relaxed); }

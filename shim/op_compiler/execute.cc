@@ -1,8 +1,11 @@
-// Single operators by type name: the checks CANN makes, then the operators that exist (none yet: each answers by name).
+// Single operators by type name: the checks CANN makes; then libopapi, which has the operators, runs them.
+#include <dlfcn.h>
+
 #include <string>
 
 #include "acl/acl_base.h"
 #include "gen/calls/op_compiler.h"
+#include "ops/core/named.h"
 
 namespace npu::calls {
 namespace {
@@ -15,7 +18,27 @@ struct Call {
   int outputs;
   const aclTensorDesc* const* output_descs;
   aclopCompileType compile_type;
+  const aclopAttr* attributes;
+  aclrtStream stream;
 };
+
+ops::named::Operand OperandOf(const aclTensorDesc* desc, const aclDataBuffer* buffer) {
+  ops::named::Operand o;
+  o.data = aclGetDataBufferAddr(buffer);
+  o.bytes = aclGetDataBufferSizeV2(buffer);
+  o.dtype = static_cast<DType>(aclGetTensorDescType(desc));
+  o.format = aclGetTensorDescFormat(desc);
+  const size_t rank = aclGetTensorDescNumDims(desc);
+  for (size_t d = 0; rank != ACL_UNKNOWN_RANK && d < rank; ++d) o.dims.push_back(aclGetTensorDescDim(desc, d));
+  return o;
+}
+
+ops::named::Runner FindRunner() {
+  std::atomic<ops::named::Runner>& runner = ops::named::TheRunner();
+  // The operators' library registers itself when it is loaded.
+  if (runner.load(std::memory_order_acquire) == nullptr) (void)dlopen("libopapi.so", RTLD_NOW | RTLD_LOCAL);
+  return runner.load(std::memory_order_acquire);
+}
 
 template <class T>
 Status NoneNull(const Call& call, const char* what, int count, T const* array) {
@@ -57,24 +80,36 @@ Status Execute(const Call& call, Buffer const* inputs, Buffer const* outputs) {
                  static_cast<int>(call.compile_type));
   }
   if (AllEmpty(call)) return {};
-  return NotYet(fmt::format("Operator {} ({})", call.op_type, call.function));
+  const ops::named::Runner run = FindRunner();
+  if (run == nullptr) return NotYet(fmt::format("Operator {} ({})", call.op_type, call.function), "libopapi.so could not be loaded.");
+  ops::named::Request request;
+  request.type = call.op_type;
+  for (int i = 0; i < call.inputs; ++i) request.in.push_back(OperandOf(call.input_descs[i], inputs[i]));
+  for (int i = 0; i < call.outputs; ++i) request.out.push_back(OperandOf(call.output_descs[i], outputs[i]));
+  Ref<ops::named::Attributes> attributes;
+  if (call.attributes != nullptr) {
+    NPU_ASSIGN(attributes, ops::named::AttributeSets().Get(call.attributes, call.function, "attr"));
+    request.attributes = &*attributes;
+  }
+  request.stream = call.stream;
+  return run(request);
 }
 
 }  // namespace
 
 Status aclopCompileAndExecute(const char* opType, int numInputs, const aclTensorDesc* const inputDesc[],
                               const aclDataBuffer* const inputs[], int numOutputs,
-                              const aclTensorDesc* const outputDesc[], aclDataBuffer* const outputs[], const aclopAttr*,
-                              aclopEngineType, aclopCompileType compileFlag, const char*, aclrtStream) {
+                              const aclTensorDesc* const outputDesc[], aclDataBuffer* const outputs[], const aclopAttr* attr,
+                              aclopEngineType, aclopCompileType compileFlag, const char*, aclrtStream stream) {
   return Execute<const aclDataBuffer*>(
-      {"aclopCompileAndExecute", opType, numInputs, inputDesc, numOutputs, outputDesc, compileFlag}, inputs, outputs);
+      {"aclopCompileAndExecute", opType, numInputs, inputDesc, numOutputs, outputDesc, compileFlag, attr, stream}, inputs, outputs);
 }
 
 Status aclopCompileAndExecuteV2(const char* opType, int numInputs, aclTensorDesc* inputDesc[], aclDataBuffer* inputs[],
-                                int numOutputs, aclTensorDesc* outputDesc[], aclDataBuffer* outputs[], aclopAttr*,
-                                aclopEngineType, aclopCompileType compileFlag, const char*, aclrtStream) {
+                                int numOutputs, aclTensorDesc* outputDesc[], aclDataBuffer* outputs[], aclopAttr* attr,
+                                aclopEngineType, aclopCompileType compileFlag, const char*, aclrtStream stream) {
   return Execute<aclDataBuffer*>(
-      {"aclopCompileAndExecuteV2", opType, numInputs, inputDesc, numOutputs, outputDesc, compileFlag}, inputs, outputs);
+      {"aclopCompileAndExecuteV2", opType, numInputs, inputDesc, numOutputs, outputDesc, compileFlag, attr, stream}, inputs, outputs);
 }
 
 }  // namespace npu::calls

@@ -77,6 +77,8 @@ struct Owned {
   ~Owned() { ops::DestroyExecutor(e); }
 };
 
+}  // namespace
+
 Status Launch(const ops::OpDef& op, void* workspace, uint64_t bytes, void* raw_executor, void* raw_stream) {
   NPU_ASSIGN(Executor * given, ops::FindExecutor(op, raw_executor));
   Owned owned{given->repeatable ? given->Copy() : given};
@@ -101,8 +103,6 @@ Status Launch(const ops::OpDef& op, void* workspace, uint64_t bytes, void* raw_e
   if (launching.queued) owned.e = nullptr;  // the task's now
   return status;
 }
-
-}  // namespace
 
 int32_t Phase2(const ops::OpDef& op, void* workspace, uint64_t workspace_bytes, aclOpExecutor* executor, void* stream) noexcept {
   return boundary::Run(op.name.data(), NnCode, [&] { return Launch(op, workspace, workspace_bytes, executor, stream); });

@@ -29,4 +29,7 @@ inline int32_t Phase1(const ops::OpDef& op, const uint64_t* words, uint64_t* wor
 // it is repeatable.
 int32_t Phase2(const ops::OpDef& op, void* workspace, uint64_t workspace_bytes, aclOpExecutor* executor, void* stream) noexcept;
 
+// The same as a Status, for callers inside; `executor` is one that Plan made.
+Status Launch(const ops::OpDef& op, void* workspace, uint64_t workspace_bytes, void* executor, void* stream);
+
 }  // namespace npu::opapi

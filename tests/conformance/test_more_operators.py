@@ -396,3 +396,638 @@ def _(t, r):
     groups = r.choice([1, 2, 3])
     x = draw((2, 6, 3) + ((4,) if r.random() < 0.5 else ()), t)
     return {"self": x, "groups": groups}, {"out": (torch.channel_shuffle(wide(x), groups), t)}, 0
+
+
+# --- matrices
+
+MATRIX = [torch.float32, torch.float64, torch.complex64, torch.complex128]
+
+
+def batch(r):
+    return [r.randint(1, 3) for _ in range(r.randint(0, 2))]
+
+
+def precise(x):
+    return x.to(torch.complex128) if x.dtype.is_complex else x.double()
+
+
+def well(r, t):
+    """Square matrices far from singular."""
+    n = r.randint(1, 6)
+    return (draw(batch(r) + [n, n], torch.complex128 if t.is_complex else torch.float64) + 3 * torch.eye(n)).to(t)
+
+
+@case("aclnnInverse", MATRIX + HALVES[:1])
+def _(t, r):
+    x = well(r, t)
+    return {"self": x}, {"out": torch.linalg.inv(precise(x))}, 64
+
+
+@case("aclnnSlogdet", MATRIX)
+def _(t, r):
+    x = well(r, t)
+    sign, log = torch.linalg.slogdet(precise(x))
+    return {"self": x}, {"signOut": (sign, t), "logOut": (log, torch.float64 if t in (torch.float64, torch.complex128) else torch.float32)}, 64
+
+
+@case("aclnnLinalgCholesky", MATRIX)
+def _(t, r):
+    x = precise(well(r, t))
+    x, upper = (x @ x.mH).to(t), r.random() < 0.5
+    return {"self": x, "upper": upper}, {"out": (torch.linalg.cholesky(precise(x), upper=upper), t)}, 64
+
+
+@case("aclnnLinalgQr", MATRIX)
+def _(t, r):
+    x, mode = draw(batch(r) + [r.randint(1, 6), r.randint(1, 6)], t), r.choice([0, 1, 2])
+    q, u = torch.linalg.qr(precise(x), ["reduced", "complete", "r"][mode])
+    return {"self": x, "mode": mode}, {"Q": (q, t), "R": (u, t)}, 64
+
+
+@case("aclnnTriangularSolve", MATRIX)
+def _(t, r):
+    a = well(r, t)
+    b, upper, transpose, unit = draw([*a.shape[:-1], r.randint(1, 4)], t), r.random() < 0.5, r.random() < 0.5, r.random() < 0.5
+    x, m = torch.triangular_solve(precise(b), precise(a), upper, transpose, unit)
+    return ({"self": b, "A": a, "upper": upper, "transpose": transpose, "unitriangular": unit}, {"xOut": (x, t), "mOut": (m, t)}, 256)
+
+
+@pytest.mark.parametrize("dtype", MATRIX)
+@pytest.mark.parametrize("full", [False, True])
+def test_svd(dtype, full):
+    """Vectors are not unique: the product and orthogonality are judged, the values against torch."""
+    real = torch.float64 if dtype in (torch.float64, torch.complex128) else torch.float32
+    for m, n in [(5, 3), (3, 5), (4, 4), (1, 6), (6, 1)]:
+        x = draw((2, m, n), dtype)
+        if m == n:
+            x[1, :, 0] = x[1, :, 1]  # rank deficient
+        k = min(m, n)
+        s, u, v = torch.empty(2, k, dtype=real), torch.empty(2, m, m if full else k, dtype=dtype), torch.empty(2, n, n if full else k, dtype=dtype)
+        lib("aclnnSvd", input=x, fullMatrices=full, computeUV=True, sigma=s, u=u, v=v)
+        close(s, torch.linalg.svdvals(precise(x)), 32, 10)
+        u, v, limit = precise(u), precise(v), 1e-10 if real == torch.float64 else 1e-4
+        assert (u[..., :k] * s[:, None, :].to(u.dtype) @ v[..., :k].mH - precise(x)).abs().max() < limit
+        for q in (u, v):
+            assert (q.mH @ q - torch.eye(q.shape[-1])).abs().max() < limit
+
+
+@case("aclnnAddr", FLOATS + INTS + COMPLEX)
+def _(t, r):
+    a, b = draw((r.randint(1, 5),), t), draw((r.randint(1, 5),), t)
+    x, beta, alpha = draw(r.choice([(a.numel(), b.numel()), (1, b.numel()), ()]), t), r.choice([0, 1, 2]), r.choice([1, 3])
+    p = (lambda v: precise(v)) if t.is_floating_point or t.is_complex else (lambda v: v)
+    return {"self": x, "vec1": a, "vec2": b, "betaOptional": beta, "alphaOptional": alpha}, {"out": (torch.addr(p(x), p(a), p(b), beta=beta, alpha=alpha), t)}, 16
+
+
+@case("aclnnInplaceAddr", FLOATS)
+def _(t, r):
+    a, b = draw((r.randint(1, 5),), t), draw((r.randint(1, 5),), t)
+    x = draw((a.numel(), b.numel()), t)
+    return {"selfRef": x, "vec1": a, "vec2": b, "betaOptional": 1, "alphaOptional": 2}, {"selfRef": torch.addr(x.double(), a.double(), b.double(), alpha=2)}, 16
+
+
+@case("aclnnTrace", FLOATS + INTS + COMPLEX)
+def _(t, r):
+    x = draw((r.randint(1, 6), r.randint(1, 6)), t)
+    want = torch.trace(precise(x) if t.is_floating_point or t.is_complex else x)
+    return {"self": x}, {"out": (want, t if t.is_floating_point or t.is_complex else torch.int64)}, 16
+
+
+@case("aclnnLinalgCross", FLOATS + [torch.int32] + COMPLEX)
+def _(t, r):
+    x, y, dim = draw((2, 3, 4), t), draw(r.choice([(2, 3, 4), (1, 3, 4)]), t), r.choice([1, -2])
+    p = precise if t.is_floating_point or t.is_complex else (lambda v: v)
+    return {"self": x, "other": y, "dim": dim}, {"out": (torch.linalg.cross(p(x), p(y), dim=dim), t)}, 32
+
+
+# --- images
+
+def sampling(r, dims):
+    size, places = [r.randint(1, 6) for _ in range(dims)], [r.randint(1, 5) for _ in range(dims)]
+    return [2, 3] + size, [2] + places + [dims], r.randrange(3 if dims == 2 else 2), r.randrange(3), r.random() < 0.5
+
+
+def samplers(dims):
+    @case(f"aclnnGridSampler{dims}D", [torch.float32, torch.float64], times=12)
+    def _(t, r):
+        xs, gs, mode, pad, corners = sampling(r, dims)
+        # off the places where a sample falls between two cells, on which side is a matter of rounding
+        x, g = draw(xs, t), draw(gs, t, -1.6, 1.6)
+        want = getattr(aten, f"grid_sampler_{dims}d")(x.double(), g.double(), mode, pad, corners)
+        return {"input": x, "grid": g, "interpolationMode": mode, "paddingMode": pad, "alignCorners": corners}, {"out": want}, 256
+
+    @case(f"aclnnGridSampler{dims}DBackward", [torch.float32, torch.float64], times=12)
+    def _(t, r):
+        xs, gs, mode, pad, corners = sampling(r, dims)
+        x, g = draw(xs, t), draw(gs, t, -1.6, 1.6)
+        dy = draw(xs[:2] + gs[1:-1], t)
+        dx, dg = getattr(aten, f"grid_sampler_{dims}d_backward")(dy.double(), x.double(), g.double(), mode, pad, corners, [True, True])
+        return ({"gradOutput": dy, "input": x, "grid": g, "interpolationMode": mode, "paddingMode": pad, "alignCorners": corners, "outputMask": [True, True]},
+                {"inputGrad": dx, "gridGrad": dg}, 1024)
+
+
+samplers(2)
+samplers(3)
+
+
+@case("aclnnAffineGrid", FLOATS)
+def _(t, r):
+    dims, corners = r.choice([2, 3]), r.random() < 0.5
+    size = [2, 3] + [r.randint(1, 6) for _ in range(dims)]
+    theta = draw((2, dims, dims + 1), t)
+    return {"theta": theta, "size": size, "alignCorners": corners}, {"out": F.affine_grid(theta.double(), size, corners)}, 64
+
+
+def columns(r):
+    return [[r.randint(1, 3) for _ in range(2)], [r.randint(1, 2) for _ in range(2)], [r.randint(0, 2) for _ in range(2)], [r.randint(1, 3) for _ in range(2)]]
+
+
+@case("aclnnIm2col", FLOATS)
+def _(t, r):
+    x, (k, d, p, s) = draw(([2] if r.random() < 0.5 else []) + [3, r.randint(6, 9), r.randint(6, 9)], t), columns(r)
+    return {"self": x, "kernelSize": k, "dilation": d, "padding": p, "stride": s}, {"out": aten.im2col(x.double(), k, d, p, s)}, 0
+
+
+@case("aclnnIm2colBackward", FLOATS)
+def _(t, r):
+    size, (k, d, p, s) = [r.randint(6, 9), r.randint(6, 9)], columns(r)
+    dy = draw(aten.im2col(torch.zeros(2, 3, *size), k, d, p, s).shape, t)
+    return {"gradOutput": dy, "inputSize": size, "kernelSize": k, "dilation": d, "padding": p, "stride": s}, {"out": aten.col2im(dy.double(), size, k, d, p, s)}, 64
+
+
+# --- losses and distances
+
+def ctc(r, t):
+    steps, n, classes, blank = r.randint(4, 9), r.randint(1, 3), 5, r.choice([0, 2])
+    inputs = [r.randint(3, steps) for _ in range(n)]
+    labels = [r.randint(0, min(3, i)) for i in inputs]
+    probs = torch.log_softmax(draw((steps, n, classes), torch.float64), -1).to(t)
+    targets = torch.tensor([[r.choice([c for c in range(classes) if c != blank]) for _ in range(3)] for _ in range(n)])
+    if r.random() < 0.5:
+        targets = torch.cat([row[:k] for row, k in zip(targets, labels)])
+    return probs, targets, inputs, labels, blank
+
+
+@case("aclnnCtcLoss", WIDE, times=8)
+def _(t, r):
+    p, y, i, k, blank = ctc(r, t)
+    loss, alpha = aten._ctc_loss(p.double(), y, i, k, blank, False)
+    wide_alpha = torch.full((len(i), p.shape[0], 2 * max(k) + 1), -math.inf, dtype=torch.float64)
+    got = {"logProbs": p, "targets": y, "inputLengths": i, "targetlengths": k, "blank": blank, "zeroInfinity": False}
+    del alpha  # beyond a sequence's end torch leaves memory as it was
+    out = torch.empty(wide_alpha.shape, dtype=t)
+    return got | {"logAlphaOut": out}, {"negLogLikelihoodOut": loss}, 64
+
+
+@case("aclnnCtcLossBackward", WIDE, times=8)
+def _(t, r):
+    p, y, i, k, blank = ctc(r, t)
+    loss, alpha = torch.empty(len(i), dtype=t), torch.empty(len(i), p.shape[0], 2 * max(k) + 1, dtype=t)
+    lib("aclnnCtcLoss", logProbs=p, targets=y, inputLengths=i, targetlengths=k, blank=blank, zeroInfinity=True, negLogLikelihoodOut=loss, logAlphaOut=alpha)
+    dy = draw((len(i),), t)
+    want_loss, want_alpha = aten._ctc_loss(p.double(), y, i, k, blank, True)
+    want = aten._ctc_loss_backward(dy.double(), p.double(), y, i, k, want_loss, want_alpha, blank, True)
+    return ({"gradOut": dy, "logProbs": p, "targets": y, "inputLengths": i, "targetLengths": k, "negLogLikelihood": loss, "logAlpha": alpha, "blank": blank,
+             "zeroInfinity": True}, {"out": want}, 256)
+
+
+POWERS = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, math.inf]
+
+
+@case("aclnnCdist", WIDE, times=8)
+def _(t, r):
+    b, n, p = r.choice([[], [2], [2, 1]]), r.randint(1, 5), r.choice(POWERS)
+    x, y = draw(b + [r.randint(1, 5), n], t), draw([1] * len(b[:1]) + b[1:] + [r.randint(1, 5), n], t)
+    return {"x1": x, "x2": y, "p": p, "compute_mode": 0}, {"out": torch.cdist(x.double(), y.double(), p, "donot_use_mm_for_euclid_dist")}, 64
+
+
+@case("aclnnCdistBackward", WIDE, times=8)
+def _(t, r):
+    x, y, p = draw((2, 4, 3), t), draw((2, 5, 3), t), r.choice(POWERS)
+    d = torch.cdist(x.double(), y.double(), p, "donot_use_mm_for_euclid_dist").to(t)
+    dy = draw(d.shape, t)
+    judge = torch.cdist(x.double(), y.double(), p, "donot_use_mm_for_euclid_dist")
+    if math.isinf(p):  # which difference is the largest has to be the same number
+        d = torch.cdist(x, y, p)
+        judge = d.double()
+    return {"grad": dy, "x1": x, "x2": y, "cdist": d, "p": p}, {"out": aten._cdist_backward(dy.double(), x.double(), y.double(), p, judge)}, 512
+
+
+@case("aclnnPdist", WIDE)
+def _(t, r):
+    x, p = draw((r.randint(1, 6), 4), t), r.choice(POWERS)
+    return {"self": x, "p": p}, {"out": torch.pdist(x.double(), p)}, 64
+
+
+@case("aclnnSoftMarginLoss", FLOATS)
+def _(t, r):
+    x, y, k = draw((3, 5), t), draw((3, 5), torch.float64).sign().to(t), r.randrange(3)
+    return {"self": x, "target": y, "reduction": k}, {"out": aten.soft_margin_loss(x.double(), y.double(), k)}, 32
+
+
+@case("aclnnSoftMarginLossBackward", FLOATS)
+def _(t, r):
+    x, y, k = draw((3, 5), t), draw((3, 5), torch.float64).sign().to(t), r.randrange(3)
+    dy = draw((3, 5) if k == 0 else (), t)
+    return {"gradOutput": dy, "self": x, "target": y, "reduction": k}, {"out": aten.soft_margin_loss_backward(dy.double(), x.double(), y.double(), k)}, 32
+
+
+@case("aclnnMultilabelMarginLoss", FLOATS)
+def _(t, r):
+    shape, k = r.choice([(3, 5), (5,)]), r.randrange(3)
+    x = draw(shape, t)
+    y = torch.stack([torch.cat([torch.randperm(5)[:n], torch.full((5 - n,), -1)]) for n in [r.randint(0, 4) for _ in range(3)]])[: 3 if len(shape) == 2 else 1].view(shape)
+    loss, named = aten.multilabel_margin_loss_forward(x.double(), y, k)
+    return {"self": x, "target": y, "reduction": k}, {"out": loss, "isTarget": (named, t)}, 32
+
+
+# --- rows held below a norm, bags
+
+@case("aclnnRenorm", FLOATS)
+def _(t, r):
+    x, p, dim = draw((3, 4, 2), t), r.choice([1.0, 2.0, 3.0]), r.choice([0, 1, -1])
+    return {"self": x, "p": p, "dim": dim, "maxNorm": 2.0}, {"out": torch.renorm(x.double(), p, dim, 2.0)}, 32
+
+
+@case("aclnnInplaceRenorm", FLOATS)
+def _(t, r):
+    x = draw((3, 4, 2), t)
+    return {"selfRef": x, "p": 2.0, "dim": 1, "maxNorm": 1.5}, {"selfRef": torch.renorm(x.double(), 2.0, 1, 1.5)}, 32
+
+
+@case("aclnnEmbeddingRenorm", FLOATS)
+def _(t, r):
+    x, i = draw((6, 4), t), torch.randint(0, 6, (2, 3))
+    return {"selfRef": x, "indices": i, "maxNorm": 1.5, "normType": 2.0}, {"selfRef": torch.embedding_renorm_(x.double(), i.view(-1), 1.5, 2.0)}, 32
+
+
+@case("aclnnEmbeddingBag", F3, times=8)
+def _(t, r):
+    weight, i, mode, pad, last = draw((7, 4), t), torch.randint(0, 7, (8,)), r.randrange(3), r.choice([-1, 3]), r.random() < 0.5
+    offsets = torch.tensor([0] + sorted(r.randint(0, 8) for _ in range(2)) + ([8] if last else []))
+    scale = draw((8,), t) if mode == 0 and r.random() < 0.5 else None
+    y, bag, size, _ = aten._embedding_bag(weight.double(), i, offsets, False, mode, False, None if scale is None else scale.double(), last, pad)
+    bags = y.shape[0]
+    want_bag = torch.bucketize(torch.arange(8), offsets[:bags], right=True) - 1
+    sizes = torch.tensor([int(((want_bag == b) & (i != pad)).sum()) for b in range(bags)])
+    return ({"weight": weight, "indices": i, "offsets": offsets, "scaleGradByFreq": False, "mode": mode, "sparse": False, "perSampleWeights": scale,
+             "includeLastOffset": last, "paddingIdx": pad, "maxIndices": torch.zeros(bags, 4, dtype=torch.int64)},
+            {"output": y, "offset2bag": (want_bag, torch.int64), "bagSize": (sizes, torch.int64)}, 32)
+
+
+# --- rare elementwise operators
+
+@case("aclnnAngleV2", WIDE + [torch.int32] + COMPLEX)
+def _(t, r):
+    x = draw((3, 5), t)
+    return {"x": x}, {"out": (torch.angle(precise(x) if t.is_complex or t.is_floating_point else x).double(), torch.float64 if t in (torch.float64, torch.complex128) else torch.float32)}, 8
+
+
+@case("aclnnPolar", WIDE)
+def _(t, r):
+    x, a = draw((3, 5), t), draw((5,), t)
+    return {"input": x, "angle": a}, {"out": (torch.polar(x.double(), a.double().expand(3, 5).contiguous()), torch.complex128 if t == torch.float64 else torch.complex64)}, 8
+
+
+@case("aclnnMaskedScale", FLOATS)
+def _(t, r):
+    x, m = draw((3, 5), t), draw((3, 5), torch.uint8, 0, 2)
+    return {"self": x, "mask": m, "scale": 1.25}, {"out": x.double() * m * 1.25}, 4
+
+
+@case("aclnnFakeQuantPerTensorAffineCachemask", F32)
+def _(t, r):
+    x, scale, zero = draw((4, 6), t), torch.tensor(0.25), torch.tensor(r.randint(-3, 3), dtype=torch.int32)
+    y, mask = aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams(x, scale, zero, torch.tensor(1), -4, 7)
+    return {"self": x, "scale": scale, "zeroPoint": zero, "fakeQuantEnabled": 1.0, "quantMin": -4, "quantMax": 7}, {"out": y, "mask": mask}, 4
+
+
+@case("aclnnFakeQuantPerChannelAffineCachemask", F32)
+def _(t, r):
+    x, scale, zero = draw((4, 6, 2), t), torch.rand(6) + 0.1, torch.randint(-3, 4, (6,), dtype=torch.int32)
+    y, mask = aten.fake_quantize_per_channel_affine_cachemask(x, scale, zero, 1, -8, 7)
+    return {"self": x, "scale": scale, "zeroPoint": zero, "axis": 1, "quantMin": -8, "quantMax": 7}, {"out": y, "mask": mask}, 4
+
+
+@case("aclnnScaledMaskedSoftmax", F3)
+def _(t, r):
+    x, mask = draw((2, 3, 4, 5), t), torch.rand(r.choice([(2, 1, 4, 5), (1, 1, 4, 5)])) < 0.4
+    return {"x": x, "mask": mask, "scale": 0.5, "fixedTriuMask": False}, {"y": torch.softmax((x.double() * 0.5).masked_fill(mask, -10000.0), -1)}, 16
+
+
+@case("aclnnScaledMaskedSoftmaxBackward", F3)
+def _(t, r):
+    y, dy, mask = torch.softmax(draw((2, 3, 4, 5), torch.float64), -1).to(t), draw((2, 3, 4, 5), t), torch.rand(2, 1, 4, 5) < 0.4
+    p, g = y.double(), dy.double()
+    return {"gradOutput": dy, "y": y, "mask": mask, "scale": 0.5, "fixTriuMask": False}, {"out": ((g - (g * p).sum(-1, True)) * p * 0.5).masked_fill(mask, 0)}, 32
+
+
+@case("aclnnTransformBiasRescaleQkv", F3)
+def _(t, r):
+    x, bias = draw((2, 3, 24), t), draw((24,), t)
+    q, k, v = (x.double() + bias.double()).view(2, 3, 3, 2, 4).permute(2, 0, 3, 1, 4)
+    return {"qkv": x, "qkvBias": bias, "numHeads": 2}, {"qOut": q / 2, "kOut": k, "vOut": v}, 16
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_rrelu(dtype):
+    """Random: slopes lie in their range and are what was applied; the same seed gives the same slopes."""
+    x = draw((64, 9), dtype)
+    noise, again, out = torch.zeros_like(x), torch.zeros_like(x), torch.empty_like(x)
+    lib("aclnnRReluWithNoise", self=x, noise=noise, lower=0.125, upper=0.5, training=True, seed=5, offset=4, out=out)
+    lib("aclnnRReluWithNoise", self=x, noise=again, lower=0.125, upper=0.5, training=True, seed=5, offset=4, out=out)
+    below = x <= 0
+    assert torch.equal(noise, again) and bool((noise[~below] == 1).all())
+    assert noise[below].min() >= 0.125 and noise[below].max() <= 0.5 and noise[below].float().std() > 0.05
+    close(out, torch.where(below, x.double() * noise.double(), x.double()), 4)
+    lib("aclnnInplaceRReluWithNoise", self=x, noise=noise, lower=0.125, upper=0.5, training=False, seed=5, offset=4)
+    assert bool((x[~below] > 0).all())
+
+
+# --- recurrent networks
+
+def network(kind, t, r):
+    layers, both, first, bias = r.randint(1, 3), r.random() < 0.5, r.random() < 0.5, r.random() < 0.7
+    steps, n, features, hidden = r.randint(1, 5), r.randint(1, 4), r.randint(1, 6), r.randint(1, 5)
+    net = getattr(torch.nn, kind)(features, hidden, layers, bias=bias, batch_first=first, bidirectional=both).double()
+    params = [p.detach().to(t) for p in net._flat_weights]
+    net._flat_weights_names and [p.data.copy_(q.double()) for p, q in zip(net._flat_weights, params)]
+    x = draw((n, steps, features) if first else (steps, n, features), t)
+    d = 2 if both else 1
+    return net, params, x, (layers, both, first, bias, steps, n, hidden, d)
+
+
+def blank(count, shape, t):
+    return [torch.zeros(shape, dtype=t) for _ in range(count)]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.float64])
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+def test_recurrent(kind, dtype):
+    for _ in range(4):
+        seed = random.SystemRandom().randrange(2 ** 31)
+        print(f"seed {seed}")
+        torch.manual_seed(seed)
+        r = random.Random(seed)
+        net, params, x, (layers, both, first, bias, steps, n, hidden, d) = network(kind, dtype, r)
+        cells = layers * d
+        state = [draw((cells, n, hidden), dtype) for _ in range(2)]
+        judge_x = x.double().requires_grad_()
+        judge_state = [s.double().requires_grad_() for s in state]
+        y, last = net(judge_x, tuple(judge_state) if kind == "LSTM" else judge_state[0])
+        lasts = list(last) if kind == "LSTM" else [last]
+        out, got = torch.empty(y.shape, dtype=dtype), [torch.empty(s.shape, dtype=dtype) for s in lasts]
+        common = {"hasBias": bias, "numLayers": layers, "batchFirst": first}
+        kept = [blank(cells, (steps, n, hidden), dtype) for _ in range(7 if kind == "LSTM" else 5)]
+        if kind == "LSTM":
+            names = ["iOut", "jOut", "fOut", "oOut", "hOut", "cOut", "tanhCOut"]
+            lib("aclnnLSTM", input=x, params=params, hx=state, dropout=0.0, train=True, bidirectional=both, output=out, hy=got[0], cy=got[1],
+                **common, **dict(zip(names, kept)))
+        else:
+            names = ["rOut", "zOut", "nOut", "hnOut", "hOut"]
+            lib("aclnnGRU", input=x, params=params, hx=state[0], dropout=0.0, train=True, bidirection=both, output=out, hy=got[0], **common,
+                **dict(zip(names, kept)))
+        half = 64 if dtype == torch.float16 else 1
+        close(out, y.detach(), 256 * half, 1)
+        for g, w in zip(got, lasts):
+            close(g, w.detach(), 256 * half, 4)
+        dy, dlast = draw(y.shape, dtype), [draw(s.shape, dtype) for s in lasts]
+        if dtype == torch.float16:
+            continue  # gates are kept in halves: the gradient of kept halves is not that of the double network
+        wanted = torch.autograd.grad([y, *lasts], [judge_x, *judge_state[:len(lasts)], *net._flat_weights], [dy.double(), *[g.double() for g in dlast]])
+        dx, dstate, dparams = torch.empty_like(x), [torch.empty_like(s) for s in state], [torch.zeros_like(p) for p in params]
+        if kind == "LSTM":
+            lib("aclnnLstmBackward", input=x, hx=state, params=params, dy=dy, dh=dlast[0], dc=dlast[1], dropout=0.0, train=True, bidirectional=both,
+                outputMask=[True] * 4, dxOut=dx, dhPrevOut=dstate[0], dcPrevOut=dstate[1], dparamsOut=dparams, **common,
+                **dict(zip(["i", "g", "f", "o", "h", "c", "tanhc"], kept)))
+        else:
+            lib("aclnnGRUBackward", input=x, params=params, hx=state[0], dy=dy, dh=dlast[0], bidirection=both, dxOut=dx, dhPrevOut=dstate[0],
+                dparamsOut=dparams, **common, **dict(zip(["r", "z", "n", "hn", "h"], kept)))
+        for g, w in zip([dx, *dstate[:len(lasts)], *dparams], wanted):
+            close(g, w, 4096, max(1.0, w.abs().max().item()))
+
+
+@case("aclnnThnnFusedLstmCell", F3)
+def _(t, r):
+    n, h = r.randint(1, 4), r.randint(1, 5)
+    x, y, c, bx, bh = draw((n, 4 * h), t), draw((n, 4 * h), t), draw((n, h), t), draw((4 * h,), t), draw((4 * h,), t)
+    bias = r.random() < 0.5
+    i, f, g, o = (x.double() + y.double() + ((bx.double() + bh.double()) if bias else 0)).chunk(4, 1)
+    i, f, g, o = i.sigmoid(), f.sigmoid(), g.tanh(), o.sigmoid()
+    cy = f * c.double() + i * g
+    return ({"inputGates": x, "hiddenGates": y, "cx": c, "inputBiasOptional": bx if bias else None, "hiddenBiasOptional": bh if bias else None},
+            {"hyOut": o * cy.tanh(), "cyOut": cy, "storageOut": torch.cat([i, f, g, o], 1)}, 64)
+
+
+@case("aclnnThnnFusedLstmCellBackward", F32)
+def _(t, r):
+    n, h = r.randint(1, 4), r.randint(1, 5)
+    gates, c = draw((n, 4 * h), torch.float64).requires_grad_(), draw((n, h), t)
+    cx = c.double().requires_grad_()
+    i, f, g, o = gates.chunk(4, 1)
+    i, f, g, o = i.sigmoid(), f.sigmoid(), g.tanh(), o.sigmoid()
+    cy = f * cx + i * g
+    dhy, dcy = draw((n, h), t), draw((n, h), t)
+    dgates, dcx = torch.autograd.grad([o * cy.tanh(), cy], [gates, cx], [dhy.double(), dcy.double()])
+    return ({"gradHyOptional": dhy, "gradCOptional": dcy, "cx": c, "cy": cy.detach().to(t), "storage": torch.cat([i, f, g, o], 1).detach().to(t), "hasBias": True},
+            {"gradGatesOut": dgates, "gradCxOut": dcx, "gradBiasOut": dgates.sum(0)}, 64)
+
+
+# --- language models
+
+def turned(x, mode):
+    if mode == 0:
+        a, b = x.chunk(2, -1)
+        return torch.cat([-b, a], -1)
+    return torch.stack([-x[..., 1::2], x[..., ::2]], -1).flatten(-2)
+
+
+def rotary(t, r):
+    x, shape = draw((2, 3, 4, 6), t), r.choice([(2, 3, 1, 6), (1, 3, 1, 6), (1, 1, 4, 6)])
+    return x, draw(shape, t), draw(shape, t)
+
+
+@case("aclnnRotaryPositionEmbedding", F3)
+def _(t, r):
+    (x, c, s), mode = rotary(t, r), r.randrange(2)
+    return {"x": x, "cos": c, "sin": s, "mode": mode}, {"out": x.double() * c.double() + turned(x.double(), mode) * s.double()}, 8
+
+
+@case("aclnnRotaryPositionEmbeddingV2", F3)
+def _(t, r):
+    (x, c, s), mode = rotary(t, r), r.randrange(2)
+    return {"x": x, "cos": c, "sin": s, "mode": mode}, {"out": x.double() * c.double() + turned(x.double(), mode) * s.double()}, 8
+
+
+@case("aclnnRotaryPositionEmbeddingGrad", F3)
+def _(t, r):
+    (x, c, s), mode, dy = rotary(t, r), r.randrange(2), draw((2, 3, 4, 6), t)
+    args = [v.double().requires_grad_() for v in (x, c, s)]
+    y = args[0] * args[1] + turned(args[0], mode) * args[2]
+    dx, dc, ds = torch.autograd.grad(y, args, dy.double())
+    return {"dy": dy, "cos": c, "sin": s, "xOptional": x, "mode": mode}, {"dxOut": dx, "dcosOut": dc, "dsinOut": ds}, 64
+
+
+@case("aclnnApplyRotaryPosEmb", F3)
+def _(t, r):
+    q, k, c, s = draw((2, 3, 4, 6), t), draw((2, 3, 1, 6), t), draw((2, 3, 1, 6), t), draw((2, 3, 1, 6), t)
+    f = lambda x: x.double() * c.double() + turned(x.double(), 0) * s.double()  # noqa: E731
+    return {"queryRef": q, "keyRef": k, "cos": c, "sin": s, "layout": 1}, {"queryRef": f(q), "keyRef": f(k)}, 8
+
+
+@case("aclnnApplyRotaryPosEmbV2", F3)
+def _(t, r):
+    q, k, c, s, mode = draw((2, 3, 4, 6), t), draw((2, 3, 1, 6), t), draw((2, 3, 1, 6), t), draw((2, 3, 1, 6), t), r.randrange(2)
+    f = lambda x: x.double() * c.double() + turned(x.double(), mode) * s.double()  # noqa: E731
+    return ({"queryRef": q, "keyRef": k, "cos": c, "sin": s, "layout": 1, "rotaryMode": ["half", "interleave"][mode]}, {"queryRef": f(q), "keyRef": f(k)}, 8)
+
+
+@case("aclnnSwiGlu", F3)
+def _(t, r):
+    x, dim = draw((4, 6, 8), t), r.choice([0, 1, -1])
+    a, b = x.double().chunk(2, dim)
+    return {"x": x, "dim": dim}, {"out": F.silu(a) * b}, 16
+
+
+@case("aclnnSwiGluGrad", F3)
+def _(t, r):
+    x, dim = draw((4, 6, 8), t), r.choice([0, 1, -1])
+    w = x.double().requires_grad_()
+    a, b = w.chunk(2, dim)
+    dy = draw(a.shape, t)
+    return {"yGrad": dy, "x": x, "dim": dim}, {"out": torch.autograd.grad(F.silu(a) * b, w, dy.double())[0]}, 32
+
+
+def geglu(x, dim, tanh, left):
+    a, b = x.chunk(2, dim)
+    active, other = (a, b) if left else (b, a)
+    g = F.gelu(active, approximate="tanh" if tanh else "none")
+    return g * other, g
+
+
+@case("aclnnGeGluV3", F3)
+def _(t, r):
+    x, dim, tanh, left = draw((4, 6), t), r.choice([0, -1]), r.randrange(2), r.random() < 0.5
+    y, g = geglu(x.double(), dim, tanh, left)
+    return {"self": x, "dim": dim, "approximate": tanh, "activateLeft": left}, {"out": y, "outGelu": g}, 16
+
+
+@case("aclnnGeGluV3Backward", F3)
+def _(t, r):
+    x, dim, tanh, left = draw((4, 6), t), r.choice([0, -1]), r.randrange(2), r.random() < 0.5
+    w = x.double().requires_grad_()
+    y, g = geglu(w, dim, tanh, left)
+    dy = draw(y.shape, t)
+    want = torch.autograd.grad(y, w, dy.double(), retain_graph=True)[0]
+    kept = g.detach().to(t)  # the gradient of the other half is that of what was kept
+    a, b = want.chunk(2, dim)
+    plain = dy.double() * kept.double()
+    want = torch.cat([a, plain] if left else [plain, b], dim)
+    return {"gradOutput": dy, "self": x, "gelu": kept, "dim": dim, "approximate": tanh, "activateLeft": left}, {"gradInput": want}, 32
+
+
+@case("aclnnAddRmsNorm", F3)
+def _(t, r):
+    a, b, g = draw((3, 4, 8), t), draw((3, 4, 8), t), draw((8,), t)
+    x = a.double() + b.double()
+    rstd = (x.pow(2).mean(-1, True) + 1e-5).rsqrt()
+    return {"x1": a, "x2": b, "gamma": g, "epsilon": 1e-5}, {"yOut": x * rstd * g.double(), "rstdOut": (rstd, torch.float32), "xOut": x}, 16
+
+
+@case("aclnnInplaceAddRmsNorm", F3)
+def _(t, r):
+    a, b, g = draw((3, 8), t), draw((3, 8), t), draw((8,), t)
+    x = a.double() + b.double()
+    rstd = (x.pow(2).mean(-1, True) + 1e-5).rsqrt()
+    return {"x1Ref": a, "x2Ref": b, "gamma": g, "epsilon": 1e-5}, {"x1Ref": x * rstd * g.double(), "x2Ref": x, "rstdOut": (rstd, torch.float32)}, 16
+
+
+@case("aclnnForeachRoundOffNumberV2", FLOATS)
+def _(t, r):
+    mode = r.choice([1, 2, 3, 5, 7])
+    f = {1: torch.round, 2: torch.floor, 3: torch.ceil, 5: torch.trunc, 7: torch.frac}[mode]
+    x = [draw(s, t, -4, 4) for s in ((3, 5), (), (7,))]
+    return {"x": x, "roundMode": mode}, {"out": ([f(v.double()) for v in x], t)}, 0
+
+
+@case("aclnnForeachRoundOffNumber", F3)
+def _(t, r):
+    x = [draw(s, t, -4, 4) for s in ((3, 5), (7,))]
+    return {"x": x, "roundMode": torch.tensor([2.0])}, {"out": ([torch.floor(v.double()) for v in x], t)}, 0
+
+
+# --- attention of inference
+
+def heads(q, k, v, scale, hidden):
+    g = q.shape[1] // k.shape[1]
+    k, v = k.double().repeat_interleave(g, 1), v.double().repeat_interleave(g, 1)
+    scores = (q.double() @ k.mT * scale).masked_fill(hidden, -math.inf)
+    top = scores.amax(-1, True)
+    e = (scores - top).exp()
+    return e @ v / e.sum(-1, True), top + e.sum(-1, True).log()
+
+
+def cache(t, r):
+    b, kv, g, s, d = 2, r.randint(1, 2), r.randint(1, 2), r.randint(2, 7), 8
+    return draw((b, kv * g, r.choice([1, 3]), d), t), draw((b, kv, s, d), t), draw((b, kv, s, d), t), [r.randint(1, s) for _ in range(b)]
+
+
+def inference(name, lists, old, one=False):
+    @case(name, F3)
+    def _(t, r):
+        q, k, v, lengths = cache(t, r)
+        if one:
+            q = q[:, :, :1]
+        hidden = torch.stack([torch.arange(k.shape[2]) >= n for n in lengths])[:, None, None, :]
+        y, lse = heads(q, k, v, 0.25, hidden)
+        args = {"query": q, "key": [k] if lists else k, "value": [v] if lists else v, "numHeads": q.shape[1], "scaleValue": 0.25, "numKeyValueHeads": k.shape[1],
+                "inputLayout": "BNSD", "innerPrecise": 0}
+        if not one:
+            args |= {"preTokens": 2147483647, "nextTokens": 2147483647, "sparseMode": 0}
+        if one:
+            return args | {"actualSeqLengths": lengths, "blockSize": 0}, {"attentionOut": y}, 64
+        if old:
+            return args | {"actualSeqLengths": [q.shape[2]], "actualSeqLengthsKv": lengths}, {"attentionOut": y}, 64
+        return (args | {"actualSeqLengthsKvOptional": lengths, "blockSize": 0, "antiquantMode": 0, "softmaxLseFlag": True, "keyAntiquantMode": 0, "valueAntiquantMode": 0},
+                {"attentionOut": y, "softmaxLse": (lse, torch.float32)}, 64)
+
+
+inference("aclnnFusedInferAttentionScoreV2", True, False)
+inference("aclnnFusedInferAttentionScoreV3", True, False)
+inference("aclnnPromptFlashAttentionV3", False, True)
+inference("aclnnIncreFlashAttentionV4", True, True, one=True)
+
+
+@case("aclnnConvTbc", F3)
+def _(t, r):
+    x, w, b, pad = draw((r.randint(3, 6), 2, 3), t), draw((r.randint(1, 3), 3, 4), t), draw((4,), t), r.randint(0, 2)
+    return {"self": x, "weight": w, "bias": b, "pad": pad, "cubeMathType": 0}, {"output": torch.conv_tbc(x.double(), w.double(), b.double(), pad)}, 64
+
+
+@case("aclnnConvTbcBackward", F3)
+def _(t, r):
+    x, w, b, pad = draw((r.randint(3, 6), 2, 3), t), draw((r.randint(1, 3), 3, 4), t), draw((4,), t), r.randint(0, 2)
+    dy = draw(torch.conv_tbc(x.double(), w.double(), b.double(), pad).shape, t)
+    dx, dw, db = aten.conv_tbc_backward(dy.double(), x.double(), w.double(), b.double(), pad)
+    return {"self": dy, "input": x, "weight": w, "bias": b, "pad": pad, "cubeMathType": 0}, {"gradInput": dx, "gradWeight": dw, "gradBias": db}, 64
+
+
+@case("aclnnGroupedMatmul", F3)
+def _(t, r):
+    x = [draw((r.randint(1, 4), 5), t) for _ in range(3)]
+    w, b = [draw((5, 6), t) for _ in range(3)], [draw((6,), t) for _ in range(3)]
+    return {"x": x, "weight": w, "biasOptional": b, "splitItem": 0}, {"y": ([a.double() @ c.double() + d.double() for a, c, d in zip(x, w, b)], t)}, 64
+
+
+@case("aclnnGroupedMatmulV4", F3)
+def _(t, r):
+    rows, kind = [r.randint(0, 4) for _ in range(3)], r.randrange(2)
+    x, w = draw((sum(rows) + 1, 5), t), draw((3, 5, 6), t)
+    groups = torch.tensor(rows if kind else [sum(rows[:i + 1]) for i in range(3)])
+    want = torch.cat([a.double() @ c.double() for a, c in zip(x[:sum(rows)].split(rows), w)])
+    if sum(rows) == 0:
+        x = x[:0]
+    else:
+        x = x[:sum(rows)]
+    return ({"x": [x], "weight": [w], "groupListOptional": groups, "splitItem": 3, "groupType": 0, "groupListType": kind, "actType": 0},
+            {"out": ([want], t)}, 64)

@@ -102,6 +102,11 @@ def test_r076_copy_between_cards(machine):
         x = torch.randn(1000, 33)
         y = x.npu(0).to("npu:1")
         assert y.device.index == 1 and torch.equal(y.cpu(), x)
+        turned = x.npu(0).t().to("npu:1")
+        assert torch.equal(turned.cpu(), x.t())
+        gaps = torch.zeros(33, 2000, device="npu:1")[:, ::2]
+        gaps.copy_(x.npu(0).t())
+        assert torch.equal(gaps.cpu(), x.t())
         print("equal")
     """).ok().says("^equal$")
 

@@ -1,0 +1,43 @@
+"""Operators that torch_npu reaches by type name (aclopCompileAndExecute): values as torch on the CPU has them."""
+
+
+def test_single_operators(machine213):
+    machine213.py("""
+        import torch, torch_npu
+        torch.manual_seed(int(torch.randint(1 << 30, ()).item()))
+        x = torch.randn(4, 6)
+        d = x.npu()
+
+        def same(what, got, want):
+            got = got.cpu()
+            assert got.shape == want.shape and torch.allclose(got.double(), want.double(), atol=1e-6), f"{what}: {got} instead of {want}"
+
+        same("transpose", torch_npu.npu_transpose(d, [1, 0]), x.t())
+        same("broadcast", torch_npu.npu_broadcast(d[:1].contiguous(), (3, 6)), x[:1].expand(3, 6))
+        same("slice", torch_npu.npu_slice(d, [1, 2], [2, 3]), x[1:3, 2:5])
+        same("indexing", torch_npu.npu_indexing(d, [0, 1], [4, 6], [2, 3]), x[0:4:2, 1:6:3])
+        same("stride copy", torch_npu.npu_stride_copy(d, (2, 2), (1, 2), 0), x.as_strided((2, 2), (1, 2), 0))
+        same("confusion transpose", torch_npu.npu_confusion_transpose(d, (1, 0), (3, 8), True), x.t().reshape(3, 8))
+        same("mish", torch_npu.npu_mish(d), torch.nn.functional.mish(x))
+        same("pad", torch_npu.npu_pad(d, (1, 2, 0, 1)), torch.nn.functional.pad(x, (0, 1, 1, 2)))
+        values, indices = torch_npu.npu_max(d, 1)
+        same("max", values, x.max(1).values)
+        same("max's indices", indices, x.max(1).indices)
+        same("ge", torch.ge(torch.tensor(0.25), d), torch.ge(torch.tensor(0.25), x))
+        whole = torch.tensor([1, -2, 3])
+        same("ceil of whole numbers", torch.ceil(whole.npu()), whole)
+        same("view copy", torch_npu.npu_view_copy(torch.zeros(6, 4).npu(), d.t(), True), x.t())
+        print("equal")
+    """).ok().says("^equal$")
+
+
+def test_unknown_operator_is_named(machine213):
+    machine213.py("""
+        import torch, torch_npu
+        try:
+            torch_npu.npu_anchor_response_flags(torch.rand(2, 4).npu(), [60, 60], [2, 2], 9)
+            torch.npu.synchronize()
+        except RuntimeError as error:
+            assert "AnchorResponseFlags" in str(error) or "Cast" in str(error), error
+            print("named")
+    """).ok().says("^named$")
