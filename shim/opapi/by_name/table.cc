@@ -5,7 +5,8 @@
 #include "shim/opapi/by_name/call.h"
 
 namespace npu::ops {
-extern const OpDef op_BatchMatMul, op_Cast, op_Ceil, op_ConstantPadNd, op_GeTensor, op_InplaceFillScalar, op_LeScalar,
+extern const OpDef op_BatchMatMul, op_Cast, op_Ceil, op_ConstantPadNd, op_EqScalar, op_EqTensor, op_GeScalar, op_GeTensor, op_GtScalar, op_GtTensor, op_InplaceFillScalar, op_LeScalar, op_LeTensor, op_LtScalar, op_LtTensor,
+    op_NeScalar, op_NeTensor,
     op_MaxDim, op_MinDim, op_Mish, op_MishBackward, op_ReduceSum, op_Round, op_RoundDecimals, op_Silu,
     op_SiluBackward, op_Trunc;
 }
@@ -146,12 +147,23 @@ Status StridedSlice(NamedCall& c) {
   return c.CopyView(c.InOperand(0), shape, view, offset, 0);
 }
 
-Status GreaterEqual(NamedCall& c) {
+// A comparison: tensor with tensor, tensor with a number, and the one that is meant when the number stands on the left.
+struct Comparison {
+  const ops::OpDef &tensors, &right, &left;
+};
+
+Status Compare(NamedCall& c, const Comparison& op) {
   NPU_TRY(c.CheckCounts(2, 1));
-  if (!c.IsHost(0)) return c.Run(ops::op_GeTensor, c.In(0), c.In(1), c.Out(0));
   double value = 0;
-  NPU_TRY(c.Real(0, &value));
-  return c.Run(ops::op_LeScalar, c.In(1), c.Number(value), c.Out(0));  // the number on the left
+  if (c.IsHost(0)) {
+    NPU_TRY(c.Real(0, &value));
+    return c.Run(op.left, c.In(1), c.Number(value), c.Out(0));
+  }
+  if (c.IsHost(1)) {
+    NPU_TRY(c.Real(1, &value));
+    return c.Run(op.right, c.In(0), c.Number(value), c.Out(0));
+  }
+  return c.Run(op.tensors, c.In(0), c.In(1), c.Out(0));
 }
 
 Status Fill(NamedCall& c) {
@@ -219,7 +231,13 @@ const NamedOp kOps[] = {
     {"Ceil", [](NamedCall& c) { return Rounded(c, ops::op_Ceil); }},
     {"ConfusionTransposeD", ConfusionTranspose},
     {"Fill", Fill},
-    {"GreaterEqual", GreaterEqual},
+    {"Equal", [](NamedCall& c) { return Compare(c, {ops::op_EqTensor, ops::op_EqScalar, ops::op_EqScalar}); }},
+    {"Greater", [](NamedCall& c) { return Compare(c, {ops::op_GtTensor, ops::op_GtScalar, ops::op_LtScalar}); }},
+    {"GreaterEqual", [](NamedCall& c) { return Compare(c, {ops::op_GeTensor, ops::op_GeScalar, ops::op_LeScalar}); }},
+    {"Less", [](NamedCall& c) { return Compare(c, {ops::op_LtTensor, ops::op_LtScalar, ops::op_GtScalar}); }},
+    {"LessEqual", [](NamedCall& c) { return Compare(c, {ops::op_LeTensor, ops::op_LeScalar, op_LeTensor, op_LtScalar, op_LtTensor,
+    op_NeScalar, op_NeTensor, ops::op_GeScalar}); }},
+    {"NotEqual", [](NamedCall& c) { return Compare(c, {ops::op_NeTensor, ops::op_NeScalar, ops::op_NeScalar}); }},
     {"Identity", Identity},
     {"Mish", [](NamedCall& c) -> Status {
        NPU_TRY(c.CheckCounts(1, 1));
