@@ -139,7 +139,8 @@ def test_attention(version, rng):
         assert torch.allclose(mine, theirs, rtol=1e-9, atol=1e-9)
 
 
-def test_packed_sequences(rng):
+@pytest.mark.parametrize("version", ["", "V4", "V5"])
+def test_packed_sequences(rng, version):
     g = generator(rng)
     dtype = torch.float32
     n, kv, d = 4, 2, 16
@@ -159,14 +160,19 @@ def test_packed_sequences(rng):
     common = dict(dropMaskOptional=None, paddingMaskOptional=None, attenMaskOptional=torch.ones(2048, 2048).triu(1).bool() if causal else None,
                   prefixOptional=None, actualSeqQLenOptional=ends(0), actualSeqKvLenOptional=ends(1), scaleValue=0.25, keepProb=1.0,
                   preTokens=BIG, nextTokens=BIG, headNum=n, inputLayout="TND", innerPrecise=0, sparseMode=3 if causal else 0)
+    if version:
+        common["softmaxOutLayout"] = common["softmaxInLayout"] = ""
+    if version == "V5":
+        common |= dict.fromkeys(["queryRope", "keyRope", "keyInRope", "sinkOptional", "sinkInOptional", "qStartIdxOptional", "kvStartIdxOptional", "dqRopeOut",
+                                 "dkRopeOut", "dsinkOut"]) | {"pseType": 1}
     stat = lambda: torch.zeros(len(q), n, 8)  # noqa: E731
-    got = call("aclnnFlashAttentionVarLenScore", query=q, key=k, value=v, realShiftOptional=None, softmaxMaxOut=stat(), softmaxSumOut=stat(),
+    got = call(f"aclnnFlashAttentionVarLenScore{version}", query=q, key=k, value=v, realShiftOptional=None, softmaxMaxOut=stat(), softmaxSumOut=stat(),
                softmaxOutOut=torch.zeros(0), attentionOutOut=torch.zeros_like(q), **common)
     close(got["attentionOutOut"], want.detach())
     dy = torch.randn(q.shape, generator=g)
     leaves = [t for p in parts for t in p]
     grads = torch.autograd.grad((want * dy.double()).sum(), leaves, allow_unused=True)
-    back = call("aclnnFlashAttentionUnpaddingScoreGrad", query=q, keyIn=k, value=v, dy=dy, pseShiftOptional=None,
+    back = call(f"aclnnFlashAttentionUnpaddingScoreGrad{version}", query=q, keyIn=k, value=v, dy=dy, pseShiftOptional=None,
                 softmaxMaxOptional=got["softmaxMaxOut"], softmaxSumOptional=got["softmaxSumOut"], softmaxInOptional=None,
                 attentionInOptional=got["attentionOutOut"], dqOut=torch.zeros_like(q), dkOut=torch.zeros_like(k), dvOut=torch.zeros_like(v),
                 dpseOut=None, **common)

@@ -420,7 +420,7 @@ def well(r, t):
 @case("aclnnInverse", MATRIX + HALVES[:1])
 def _(t, r):
     x = well(r, t)
-    return {"self": x}, {"out": torch.linalg.inv(precise(x))}, 64
+    return {"self": x}, {"out": (torch.linalg.inv(precise(x)), t)}, 64
 
 
 @case("aclnnSlogdet", MATRIX)
@@ -572,11 +572,11 @@ def ctc(r, t):
 def _(t, r):
     p, y, i, k, blank = ctc(r, t)
     loss, alpha = aten._ctc_loss(p.double(), y, i, k, blank, False)
-    wide_alpha = torch.full((len(i), p.shape[0], 2 * max(k) + 1), -math.inf, dtype=torch.float64)
-    got = {"logProbs": p, "targets": y, "inputLengths": i, "targetlengths": k, "blank": blank, "zeroInfinity": False}
-    del alpha  # beyond a sequence's end torch leaves memory as it was
-    out = torch.empty(wide_alpha.shape, dtype=t)
-    return got | {"logAlphaOut": out}, {"negLogLikelihoodOut": loss}, 64
+    reached = torch.full((len(i), p.shape[0], 2 * max(k) + 1), -math.inf, dtype=torch.float64)
+    for b, (steps, labels) in enumerate(zip(i, k)):  # beyond a sequence's end torch leaves memory as it was
+        reached[b, :steps, : 2 * labels + 1] = alpha[b, :steps, : 2 * labels + 1]
+    return ({"logProbs": p, "targets": y, "inputLengths": i, "targetlengths": k, "blank": blank, "zeroInfinity": False},
+            {"negLogLikelihoodOut": loss, "logAlphaOut": reached}, 64)
 
 
 @case("aclnnCtcLossBackward", WIDE, times=8)
@@ -670,9 +670,14 @@ def _(t, r):
     bags = y.shape[0]
     want_bag = torch.bucketize(torch.arange(8), offsets[:bags], right=True) - 1
     sizes = torch.tensor([int(((want_bag == b) & (i != pad)).sum()) for b in range(bags)])
+    origins = torch.zeros(bags, 4, dtype=torch.int64)
+    for b in range(bags if mode == 2 else 0):
+        members = i[(want_bag == b) & (i != pad)]
+        if members.numel():
+            origins[b] = members[weight[members].double().argmax(0)]
     return ({"weight": weight, "indices": i, "offsets": offsets, "scaleGradByFreq": False, "mode": mode, "sparse": False, "perSampleWeights": scale,
-             "includeLastOffset": last, "paddingIdx": pad, "maxIndices": torch.zeros(bags, 4, dtype=torch.int64)},
-            {"output": y, "offset2bag": (want_bag, torch.int64), "bagSize": (sizes, torch.int64)}, 32)
+             "includeLastOffset": last, "paddingIdx": pad},
+            {"output": y, "offset2bag": (want_bag, torch.int64), "bagSize": (sizes, torch.int64), "maxIndices": (origins, torch.int64)}, 32)
 
 
 # --- rare elementwise operators
@@ -1031,3 +1036,61 @@ def _(t, r):
         x = x[:sum(rows)]
     return ({"x": [x], "weight": [w], "groupListOptional": groups, "splitItem": 3, "groupType": 0, "groupListType": kind, "actType": 0},
             {"out": ([want], t)}, 64)
+
+
+# --- slices, chunks, coordinates
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int32, torch.int64, torch.bool])
+def test_unique_dim(dtype):
+    for shape, dim in [((6, 2), 0), ((2, 7), 1), ((2, 5, 2), -2), ((8,), 0)]:
+        x = draw(shape, torch.int32, 0, 2).to(dtype)
+        n = x.shape[dim]
+        values, inverse, counts = torch.zeros(x.numel(), dtype=dtype), torch.zeros(n, dtype=torch.int64), torch.zeros(n, dtype=torch.int64)
+        room = values.view(shape)
+        shapes = lib("aclnnUniqueDim", self=relaid(x, random.Random(n)), sorted=True, returnInverse=True, dim=dim, valueOut=room, inverseOut=inverse, countsOut=counts)
+        want = torch.unique(x, True, True, True, dim)
+        k = want[0].numel()
+        assert shapes["valueOut"] == tuple(want[0].shape) and shapes["countsOut"] == tuple(want[2].shape)
+        assert torch.equal(values[:k].view(want[0].shape), want[0]) and torch.equal(inverse, want[1])
+        assert torch.equal(counts[: want[2].numel()], want[2])
+
+
+@case("aclnnChunkCat", F3)
+def _(t, r):
+    dim, chunks = r.randrange(2), r.randint(1, 4)
+    lead = [3] if dim else []
+    x = [draw(lead + [r.randint(1, 6), r.randint(1, 3)], t) for _ in range(3)]
+    return {"tensors": x, "dim": dim, "numChunks": chunks}, {"out": torch._chunk_cat([v.double() for v in x], dim, chunks)}, 0
+
+
+@case("aclnnScatterNdUpdate", FLOATS + [torch.int32])
+def _(t, r):
+    x, depth = draw((3, 4, 2), t), r.randint(1, 3)
+    index = torch.stack([torch.randperm(24)[:4] // s % n for s, n in ((8, 3), (2, 4), (1, 2))][:depth], -1)
+    index = index.unique(dim=0)  # the last of several to one place is nobody's promise
+    updates = draw((index.shape[0],) + x.shape[depth:], t)
+    want = x.clone()
+    want[tuple(index.unbind(-1))] = updates
+    return {"varRef": x, "indices": index, "updates": updates}, {"varRef": want}, 0
+
+
+@case("aclnnQuantize", F32)
+def _(t, r):
+    x, channel = draw((4, 6), t, -4, 4), r.random() < 0.5
+    scale, zero = (torch.rand(6) + 0.1, torch.randint(-3, 4, (6,))) if channel else (torch.tensor([0.25]), torch.tensor([3]))
+    want = (torch.quantize_per_channel(x, scale, zero, 1, torch.qint8) if channel else torch.quantize_per_tensor(x, 0.25, 3, torch.qint8)).int_repr()
+    return {"x": x, "scales": scale, "zeroPoints": zero.to(torch.int32), "dtype": torch.int8, "axis": 1}, {"out": (want, torch.int8)}, 0
+
+
+def test_random_with_seed_tensors():
+    """The same numbers as the forms that take plain seeds."""
+    seed, offset = torch.tensor([7]), torch.tensor([4])
+    a, b = torch.empty(300), torch.empty(300)
+    lib("aclnnStatelessExponentialTensor", self=a, seedTensor=seed, offsetTensor=offset, offset=2, lambd=1.5)
+    lib("aclnnSimThreadExponential", selfRef=b, count=300, **{"lambda": 1.5}, seed=7, offset=6)
+    assert torch.equal(a, b) and 0.4 < a.mean() < 1.0
+    x, y, z = torch.randn(256), torch.empty(256), torch.empty(256)
+    m, n = torch.empty(32, dtype=torch.uint8), torch.empty(32, dtype=torch.uint8)
+    lib("aclnnDropoutV3Tensor", input=x, p=0.25, seedTensor=seed, offsetTensor=offset, offset=2, out=y, maskOut=m)
+    lib("aclnnDropoutV3", input=x, p=0.25, seed=7, offset=6, out=z, maskOut=n)
+    assert torch.equal(y, z) and torch.equal(m, n) and 150 < int((y != 0).sum()) < 230

@@ -235,8 +235,7 @@ const NamedOp kOps[] = {
     {"Greater", [](NamedCall& c) { return Compare(c, {ops::op_GtTensor, ops::op_GtScalar, ops::op_LtScalar}); }},
     {"GreaterEqual", [](NamedCall& c) { return Compare(c, {ops::op_GeTensor, ops::op_GeScalar, ops::op_LeScalar}); }},
     {"Less", [](NamedCall& c) { return Compare(c, {ops::op_LtTensor, ops::op_LtScalar, ops::op_GtScalar}); }},
-    {"LessEqual", [](NamedCall& c) { return Compare(c, {ops::op_LeTensor, ops::op_LeScalar, op_LeTensor, op_LtScalar, op_LtTensor,
-    op_NeScalar, op_NeTensor, ops::op_GeScalar}); }},
+    {"LessEqual", [](NamedCall& c) { return Compare(c, {ops::op_LeTensor, ops::op_LeScalar, ops::op_GeScalar}); }},
     {"NotEqual", [](NamedCall& c) { return Compare(c, {ops::op_NeTensor, ops::op_NeScalar, ops::op_NeScalar}); }},
     {"Identity", Identity},
     {"Mish", [](NamedCall& c) -> Status {
