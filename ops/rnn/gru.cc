@@ -106,15 +106,16 @@ Status RunBackward(const Call& c, Network net) {
   const Lists<T> params(a[B::params], c.parallel), r(a[B::r], c.parallel), z(a[B::z], c.parallel), fresh(a[B::n], c.parallel), hn(a[B::hn], c.parallel),
       hs(a[B::h], c.parallel);
   const int64_t rows = net.steps.rows, n = net.hidden, state_size = net.steps.sequences * n, wide = net.directions * n;
-  const std::vector<T> h0 = FirstState<T>(&a[B::hx], net, c.parallel);
+  const std::vector<T> h0 = FirstState<T>(a.Maybe(B::hx), net, c.parallel);
   std::vector<T> dh(h0.size()), above(U(rows * wide));
   auto load = [&](const Tensor& t, std::vector<T>* to) {
     if (t.Numel() != static_cast<int64_t>(to->size())) return;
     const Values<T> v(t, c.parallel);
     to->assign(v.data(), v.data() + v.size());
   };
-  load(a[B::dh], &dh);
-  load(TimeMajor(a[B::dy], net.batch_first), &above);
+  // A gradient that nothing asked for is null.
+  if (const Tensor* t = a.Maybe(B::dh)) load(*t, &dh);
+  if (const Tensor* t = a.Maybe(B::dy)) load(TimeMajor(*t, net.batch_first), &above);
   const auto out = a[B::dparamsOut];
   for (int64_t layer = net.layers - 1; layer >= 0; --layer) {
     const int64_t features = layer == 0 ? SizeAt(x, 0) : wide;
@@ -146,8 +147,8 @@ Status RunBackward(const Call& c, Network net) {
   auto store = [&](std::vector<T>& from, const Tensor& to) {
     if (to.Numel() == static_cast<int64_t>(from.size())) simd::Copy(MakeContiguous(from.data(), TypeOf<T>(), to.Shape()), to, c.parallel);
   };
-  store(above, TimeMajor(a[B::dxOut], net.batch_first));
-  store(dh, a[B::dhPrevOut]);
+  if (const Tensor* t = a.Maybe(B::dxOut)) store(above, TimeMajor(*t, net.batch_first));
+  if (const Tensor* t = a.Maybe(B::dhPrevOut)) store(dh, *t);
   return {};
 }
 
@@ -159,6 +160,7 @@ NPU_OP(GRUBackward) = Op<GRUBackward>()
            AnyDtype(GRUBackward::dparamsOut))
     .Uses(GRUBackward::params, GRUBackward::hx, GRUBackward::r, GRUBackward::z, GRUBackward::n, GRUBackward::hn, GRUBackward::h, GRUBackward::batchSizes,
           GRUBackward::hasBias, GRUBackward::numLayers, GRUBackward::bidirection, GRUBackward::batchFirst)
+    .Optional(GRUBackward::dy, GRUBackward::dh, GRUBackward::hx, GRUBackward::dxOut, GRUBackward::dhPrevOut)
     .Tolerance("accumulated")
     .Like("gru_backward(input, hx, params, dy, dh)")
     .Prepares([](Planning& p) -> Status {
@@ -166,7 +168,7 @@ NPU_OP(GRUBackward) = Op<GRUBackward>()
       const Args& a = p.args;
       Network net;
       NPU_TRY(PlanNetwork(p.op.name, a[B::input], a[B::params], a[B::hasBias], a[B::numLayers], a[B::bidirection], a[B::batchFirst], 3, &net));
-      NPU_TRY(CheckState(p, net, &a[B::hx]));
+      NPU_TRY(CheckState(p, net, a.Maybe(B::hx)));
       for (const auto& list : {a[B::r], a[B::z], a[B::n], a[B::hn], a[B::h]}) {
         if (static_cast<int64_t>(list.size()) == net.Cells()) continue;
         return p.Refuse("a list of gates has {} tensors.", list.size()).Remedy("Pass the {} that aclnnGRU wrote.", net.Cells());

@@ -136,10 +136,11 @@ Status RunBackward(const Call& c, Network net) {
     const Values<T> v(t, c.parallel);
     to->assign(v.data(), v.data() + v.size());
   };
-  load(a[B::dh], &dh);
-  load(a[B::dc], &dc);
+  // A gradient that nothing asked for is null.
+  if (const Tensor* t = a.Maybe(B::dh)) load(*t, &dh);
+  if (const Tensor* t = a.Maybe(B::dc)) load(*t, &dc);
   std::vector<T> above(U(rows * wide));
-  load(TimeMajor(a[B::dy], net.batch_first), &above);
+  if (const Tensor* t = a.Maybe(B::dy)) load(TimeMajor(*t, net.batch_first), &above);
   const auto out = a[B::dparamsOut];
   for (int64_t layer = net.layers - 1; layer >= 0; --layer) {
     const int64_t features = layer == 0 ? SizeAt(x, 0) : wide;
@@ -174,9 +175,9 @@ Status RunBackward(const Call& c, Network net) {
   auto store = [&](std::vector<T>& from, const Tensor& to) {
     if (to.Numel() == static_cast<int64_t>(from.size())) simd::Copy(MakeContiguous(from.data(), TypeOf<T>(), to.Shape()), to, c.parallel);
   };
-  store(above, TimeMajor(a[B::dxOut], net.batch_first));
-  store(dh, a[B::dhPrevOut]);
-  store(dc, a[B::dcPrevOut]);
+  if (const Tensor* t = a.Maybe(B::dxOut)) store(above, TimeMajor(*t, net.batch_first));
+  if (const Tensor* t = a.Maybe(B::dhPrevOut)) store(dh, *t);
+  if (const Tensor* t = a.Maybe(B::dcPrevOut)) store(dc, *t);
   return {};
 }
 
@@ -189,6 +190,8 @@ NPU_OP(LstmBackward) = Op<LstmBackward>()
     .Uses(LstmBackward::hx, LstmBackward::params, LstmBackward::i, LstmBackward::g, LstmBackward::f, LstmBackward::o, LstmBackward::h, LstmBackward::c,
           LstmBackward::tanhc, LstmBackward::batchSizesOptional, LstmBackward::hasBias, LstmBackward::numLayers, LstmBackward::dropout, LstmBackward::train,
           LstmBackward::bidirectional, LstmBackward::batchFirst, LstmBackward::outputMask)
+    .Optional(LstmBackward::dy, LstmBackward::dh, LstmBackward::dc, LstmBackward::dxOut, LstmBackward::dhPrevOut, LstmBackward::dcPrevOut,
+              LstmBackward::outputMask)
     .Tolerance("accumulated")
     .Like("lstm_backward(input, hx, params, dy, dh, dc)")
     .Prepares([](Planning& p) -> Status {

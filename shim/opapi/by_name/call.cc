@@ -5,9 +5,9 @@
 
 #include "aclnn/acl_meta.h"
 #include "device/hbm/hbm.h"
-#include "kernels/simd/rows/convert.h"
 #include "ops/core/plan.h"
 #include "shim/opapi/phase.h"
+#include "tensor/scalar.h"
 
 namespace npu::opapi {
 namespace {
@@ -73,8 +73,11 @@ Status NamedCall::Ints(size_t input, std::vector<int64_t>* values) {
   const ops::named::Operand& o = request_.in[input];
   const int item = ItemSize(o.dtype);
   if (item == 0 || IsFloat(o.dtype) || IsComplex(o.dtype)) return Refuse("input {} is {}.", input, Name(o.dtype)).Remedy("Pass integers.");
-  for (size_t i = 0; i < o.bytes / static_cast<size_t>(item); ++i)
-    values->push_back(simd::LoadInt(static_cast<const char*>(o.data) + i * static_cast<size_t>(item), o.dtype));
+  for (size_t i = 0; i < o.bytes / static_cast<size_t>(item); ++i) {
+    Scalar number;
+    if (!Scalar::Read(static_cast<const char*>(o.data) + i * static_cast<size_t>(item), o.dtype, &number)) return Refuse("input {} is {}.", input, Name(o.dtype)).Remedy("Pass integers.");
+    values->push_back(number.i);
+  }
   return {};
 }
 
@@ -84,7 +87,9 @@ Status NamedCall::Real(size_t input, double* value) {
   if (o.bytes < static_cast<size_t>(std::max(1, ItemSize(o.dtype))) || ItemSize(o.dtype) == 0 || IsComplex(o.dtype)) {
     return Refuse("input {} has {} bytes of {}.", input, o.bytes, Name(o.dtype)).Remedy("Pass one number.");
   }
-  *value = simd::LoadDouble(o.data, o.dtype);
+  Scalar number;
+  if (!Scalar::Read(o.data, o.dtype, &number)) return Refuse("input {} is {}.", input, Name(o.dtype)).Remedy("Pass a number.");
+  *value = number.re;
   return {};
 }
 
