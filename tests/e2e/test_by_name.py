@@ -31,6 +31,26 @@ def test_single_operators(machine213):
     """).ok().says("^equal$")
 
 
+def test_recurrent_networks(machine213):
+    """One layer with biases goes through aclnn, everything else by type name."""
+    machine213.py("""
+        import copy, torch, torch_npu
+        for kind in ("LSTM", "GRU"):
+            for options in ({}, {"num_layers": 2}, {"bidirectional": True}, {"bias": False}, {"batch_first": True}):
+                net = getattr(torch.nn, kind)(6, 5, **options)
+                on_card, x = copy.deepcopy(net).npu(), torch.randn(3, 4, 6)
+                a, b = x.clone().requires_grad_(), x.npu().requires_grad_()
+                want, got = net(a)[0], on_card(b)[0]
+                assert torch.allclose(got.cpu(), want, atol=1e-5), (kind, options)
+                want.pow(2).sum().backward()
+                got.pow(2).sum().backward()
+                assert torch.allclose(b.grad.cpu(), a.grad, atol=1e-5), (kind, options)
+                for p, q in zip(net.parameters(), on_card.parameters()):
+                    assert torch.allclose(q.grad.cpu(), p.grad, atol=1e-4), (kind, options)
+        print("equal")
+    """).ok().says("^equal$")
+
+
 def test_unknown_operator_is_named(machine213):
     machine213.py("""
         import torch, torch_npu

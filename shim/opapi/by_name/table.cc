@@ -1,7 +1,9 @@
 // The operators by type name. What an operator is can be read off its line; most are a view of an operand, copied.
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
+#include "ops/rnn/dynamic.h"
 #include "shim/opapi/by_name/call.h"
 
 namespace npu::ops {
@@ -218,6 +220,41 @@ Status Rounded(NamedCall& c, const ops::OpDef& op) {
   return c.Run(op, c.In(0), c.Out(0));
 }
 
+uint64_t Real(double v) { return std::bit_cast<uint64_t>(v); }
+
+// Optional inputs in the middle are passed as empty ones; at the end they may be left out.
+uint64_t Reversed(NamedCall& c) { return c.Text("direction", "UNIDIRECTIONAL") == "UNIDIRECTIONAL" ? 0 : 1; }
+
+Status DynamicRnn(NamedCall& c) {
+  NPU_TRY(c.CheckCounts(2, 8));
+  const std::string order = c.Text("gate_order", "ijfo");
+  return c.Run(ops::op_named_DynamicRNN, c.In(0), c.In(1), c.MaybeIn(2), c.MaybeIn(3), c.MaybeIn(4), c.MaybeIn(5), Reversed(c), Real(c.Float("forget_bias", 0)),
+               reinterpret_cast<uint64_t>(order.c_str()), c.Out(0), c.Out(1), c.Out(2), c.Out(3), c.Out(4), c.Out(5), c.Out(6), c.Out(7));
+}
+Status DynamicRnnGrad(NamedCall& c) {
+  NPU_TRY(c.CheckCounts(16, 5));
+  const std::string order = c.Text("gate_order", "ijfo");
+  return c.Run(ops::op_named_DynamicRNNGrad, c.In(0), c.In(1), c.MaybeIn(4), c.MaybeIn(5), c.In(6), c.In(7), c.MaybeIn(8), c.MaybeIn(9), c.MaybeIn(10), c.In(11),
+               c.In(12), c.In(13), c.In(14), c.In(15), c.MaybeIn(16), Reversed(c), reinterpret_cast<uint64_t>(order.c_str()), c.Out(0), c.Out(1), c.Out(2), c.Out(3),
+               c.Out(4));
+}
+// The last input is the first state, with or without sequence lengths before it.
+Status DynamicGru(NamedCall& c) {
+  NPU_TRY(c.CheckCounts(5, 6));
+  if (!c.Bool("reset_after", true)) return NotYet("Operator DynamicGRUV2", "a reset before the product is not computed yet.");
+  const std::string order = c.Text("gate_order", "zrh");
+  const size_t state = c.request().in.size() > 6 ? 6 : 5;
+  return c.Run(ops::op_named_DynamicGRUV2, c.In(0), c.In(1), c.In(2), c.MaybeIn(3), c.MaybeIn(4), state == 6 ? c.MaybeIn(5) : 0, c.MaybeIn(state), Reversed(c),
+               reinterpret_cast<uint64_t>(order.c_str()), c.Out(0), c.Out(1), c.Out(2), c.Out(3), c.Out(4), c.Out(5));
+}
+Status DynamicGruGrad(NamedCall& c) {
+  NPU_TRY(c.CheckCounts(12, 6));
+  if (!c.Bool("reset_after", true)) return NotYet("Operator DynamicGRUV2Grad", "a reset before the product is not computed yet.");
+  const std::string order = c.Text("gate_order", "zrh");
+  return c.Run(ops::op_named_DynamicGRUV2Grad, c.In(0), c.In(1), c.In(2), c.MaybeIn(4), c.In(5), c.MaybeIn(6), c.MaybeIn(7), c.In(8), c.In(9), c.In(10), c.In(11),
+               c.MaybeIn(12), Reversed(c), reinterpret_cast<uint64_t>(order.c_str()), c.Out(0), c.Out(1), c.Out(2), c.Out(3), c.Out(4), c.Out(5));
+}
+
 const NamedOp kOps[] = {
     {"ArgMaxWithValue", [](NamedCall& c) { return Extreme(c, ops::op_MaxDim); }},
     {"ArgMinWithValue", [](NamedCall& c) { return Extreme(c, ops::op_MinDim); }},
@@ -230,6 +267,10 @@ const NamedOp kOps[] = {
      }},
     {"Ceil", [](NamedCall& c) { return Rounded(c, ops::op_Ceil); }},
     {"ConfusionTransposeD", ConfusionTranspose},
+    {"DynamicGRUV2", DynamicGru},
+    {"DynamicGRUV2Grad", DynamicGruGrad},
+    {"DynamicRNN", DynamicRnn},
+    {"DynamicRNNGrad", DynamicRnnGrad},
     {"Fill", Fill},
     {"Equal", [](NamedCall& c) { return Compare(c, {ops::op_EqTensor, ops::op_EqScalar, ops::op_EqScalar}); }},
     {"Greater", [](NamedCall& c) { return Compare(c, {ops::op_GtTensor, ops::op_GtScalar, ops::op_LtScalar}); }},
