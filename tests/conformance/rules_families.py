@@ -161,7 +161,17 @@ ELSEWHERE = {name: file for file, names in {
         NormalTensorTensor InplaceRandom InplaceRandomTensor InplaceRandomWithoutFromTo InplaceRandomWithoutFromToTensor InplaceBernoulli
         InplaceBernoulliTensor Randperm Multinomial MultinomialTensor SimThreadExponential DropoutGenMaskV2 DropoutGenMaskV2Tensor DropoutDoMask
         DropoutV3""",
-}.items() for name in names.split()}
+    TABLE: """ReflectionPad1d ReflectionPad1dBackward ReflectionPad2d ReflectionPad2dBackward ReflectionPad3d ReflectionPad3dBackward
+        ReplicationPad1d ReplicationPad1dBackward ReplicationPad2d ReplicationPad2dBackward ReplicationPad3d
+        ReplicationPad3dBackward UpsampleNearest1d UpsampleNearest1dV2 UpsampleNearestExact1d UpsampleNearestExact1dBackward
+        UpsampleLinear1d UpsampleNearest3d UpsampleNearest3dBackward UpsampleNearestExact3d UpsampleNearestExact3dBackward
+        UpsampleTrilinear3d UpsampleTrilinear3dBackward UpsampleBicubic2d UpsampleBicubic2dBackward UpsampleBicubic2dAA
+        UpsampleBicubic2dAAGrad UpsampleBilinear2dAA UpsampleBilinear2dAABackward Median NanMedian MedianDim NanMedianDim Svd
+        UniqueDim StatelessExponentialTensor DropoutV3Tensor RReluWithNoise InplaceRReluWithNoise LSTM LstmBackward GRU
+        GRUBackward GridSampler2D GridSampler3D GridSampler2DBackward GridSampler3DBackward FusedInferAttentionScoreV2
+        FusedInferAttentionScoreV3 PromptFlashAttentionV3 IncreFlashAttentionV4""",
+}.items() for name in names.split()} | {name.removeprefix("aclnn"): TABLE for name in re.findall(
+    r'case\("(aclnn\w+)"', (pathlib.Path(__file__).parent / TABLE).read_text(encoding="utf-8"))}
 PRODUCTS, ATTENTION = "test_products.py", "test_attention.py"
 ELSEWHERE_BY_RULE = {"matrix_product": PRODUCTS, "convolution": PRODUCTS, "image": PRODUCTS, "attention": ATTENTION,
                      "gather_shape": FAMILIES, "index_vector": FAMILIES, "select_shape": FAMILIES, "scatter_shape": FAMILIES}
