@@ -18,6 +18,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+import driver
 from aclnn_call import lib
 from test_simd_families import SEED, close
 
@@ -743,10 +744,18 @@ def _(t, r):
 def test_rrelu(dtype):
     """Random: slopes lie in their range and are what was applied; the same seed gives the same slopes."""
     x = draw((64, 9), dtype)
-    # The table has noise as an input, which it is not: it lies in the memory of the output.
-    out, noise, again = torch.zeros(3, 64, 9, dtype=dtype)
-    lib("aclnnRReluWithNoise", self=x, noise=noise, lower=0.125, upper=0.5, training=True, seed=5, offset=4, out=out)
-    lib("aclnnRReluWithNoise", self=x, noise=again, lower=0.125, upper=0.5, training=True, seed=5, offset=4, out=out)
+    def drawn():
+        call = driver.Call(lib.operators["aclnnRReluWithNoise"])
+        values = {"self": x, "noise": torch.zeros_like(x), "lower": 0.125, "upper": 0.5, "training": True, "seed": 5, "offset": 4, "out": torch.zeros_like(x)}
+        try:
+            for param in call.op["params"]:
+                call.add(param, values[param["name"]])
+            call.run()
+            return call.placed["noise"].fetch(), call.placed["out"].fetch()
+        finally:
+            call.close()
+
+    (noise, out), (again, _) = drawn(), drawn()  # the table has noise as an input, which it is not
     below = x <= 0
     assert torch.equal(noise, again) and bool((noise[~below] == 1).all())
     assert noise[below].min() >= 0.125 and noise[below].max() <= 0.5 and noise[below].float().std() > 0.05
