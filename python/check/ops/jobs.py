@@ -1,6 +1,7 @@
 """Worker processes, their jobs and the file of results."""
 from __future__ import annotations
 
+import fnmatch
 import json
 import os
 import pathlib
@@ -54,7 +55,7 @@ def database() -> tuple[str, list[tuple[str, list[str]]]]:
 def wanted(name: str, only: list[str] | None) -> bool:
     if not only:
         return True
-    return any(name == o or name.split(".", 1)[0] == o or (o.endswith("*") and name.startswith(o[:-1])) for o in only)
+    return any(name.split(".", 1)[0] == o or fnmatch.fnmatchcase(name, o) for o in only)
 
 
 def run_all(asked, store: Store, dtypes: list[str]) -> None:
