@@ -142,7 +142,7 @@ NPU_CHECK(SmiFails, "npu-smi-fails", kWarning, kDriver, "npu-smi answers") {
     return;
   }
   if (portrait.smi.timed_out)
-    return report.Add("npu-smi info does not come back within 15 s: a card or its driver hangs",
+    return report.Add("npu-smi info does not come back within 10 s: a card or its driver hangs",
                       "dmesg | grep -i davinci | tail; reboot if it goes on");
   if (portrait.smi.code != 0)
     report.Add(fmt::format("npu-smi info ends with {}: {}", portrait.smi.code, portrait.smi.first_line),

@@ -15,7 +15,7 @@ namespace npu::doctor {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr int kLibraryLimitMs = 20'000, kSmiLimitMs = 15'000;
+constexpr int kLibraryLimitMs = 20'000, kSmiLimitMs = 10'000;
 
 bool Exists(const fs::path& path) {
   std::error_code error;
