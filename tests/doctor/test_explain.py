@@ -26,6 +26,44 @@ def test_the_articles_errors_are_explained_in_both_languages(program, text):
         assert label in done.stdout, done.stdout
 
 
+REPORTS = {  # texts of users' reports -> the cause
+    "ASCEND_RT_VISIBLE_DEVICES must be set in ascending order, EE1001": "no-device",
+    "rtSetDevice failed, ret=107001, invalid device id, input visible devices: 4": "device-id",
+    "ImportError: libascend_hal.so: cannot open shared object file": "library-missing",
+    "EH9999: Inner Error! ModuleNotFoundError: No module named 'decorator'": "op-compile",
+    "ImportError: libtorch_npu.so: undefined symbol: _ZN3atb15CreateOperation": "symbol-missing",
+    "hccl_socket listen on port 16666 failed, hcclRet -> 7": "port-in-use",
+    "HcclAllreduce error 6, EI0006 socket timeout": "hccl-connect-timeout",
+    "hcclCommInitRootInfoConfig error 11": "hccl-connect-timeout",
+    "EJ0002: the network port is down": "network-port-down",
+    "RuntimeError: Cannot re-initialize NPU in forked subprocess": "fork-start",
+    "aicpu exception in RightShift, error code is 507018": "aicpu-fault",
+    "aclnnInplaceCopy failed, error code is 561103": "op-internal",
+    "Cannot run aclop operators during NPU graph capture": "graph-capture",
+    "error: ub overflow": "ub-overflow",
+    "Non finite check and unscale on NPU device!": "amp-notice",
+    "RuntimeError: NPU out of memory. Tried to allocate 2.00 GiB": "device-oom",
+    "expandable_segments cannot be used with max_split_size_mb": "alloc-conf",
+    "AssertionError: Torch not compiled with CUDA enabled": "cuda-code",
+    "error code is 500002, E40021: failed to compile Conv3D": "op-compile",
+    "dcmi module initialize failed. ret is -8005": "driver-handshake",
+    "dcmi module initialize failed. ret is -8020": "device-busy",
+    "dcmi get health failed, err -8010": "dcmi-message",
+    "ValueError: trace file must be a json file": "profiler-files",
+    "drvError: internal error 0x7020010": "resource-exhausted",
+    "ACL stream synchronize failed, error code:507011": "graph-run",
+    "E89999: Inner Error!": "op-internal",
+    "RuntimeError: Tensors must be contiguous ERR02002": "not-contiguous",
+    "RuntimeError: Expected all tensors to be on the same device ERR01002": "device-mixed",
+    "EZ9999: Cannot find bin of op Range": "kernel-missing",
+}
+
+
+@pytest.mark.parametrize("text", REPORTS)
+def test_texts_of_reports_have_their_cause(program, text):
+    assert json.loads(explain(program, "--json", text).stdout)["first_cause"]["cause"] == REPORTS[text]
+
+
 def test_language_follows_the_environment(program):
     assert "原因" in explain(program, "EI0006", LC_ALL="zh_CN.UTF-8").stdout
     assert "why" in explain(program, "EI0006", LC_ALL="en_US.UTF-8").stdout

@@ -104,7 +104,7 @@ int Report(const LogReader& reader, Language language, bool as_json) {
     return kUnknown;
   }
   const Finding& cause = *verdict.cause;
-  const bool only_follows = cause.kind == Kind::echo || cause.kind == Kind::shell;
+  const bool only_follows = cause.answer->cause->kind == Kind::echo || cause.answer->cause->kind == Kind::shell;
   Print(language, *cause.answer, Heading(language, {"First cause: ", "首要原因："}));
   if (!At(cause.first).empty()) fmt::print("  {}\n    {}\n", At(cause.first), cause.first.text);
   if (only_follows) {

@@ -120,7 +120,8 @@ void LogReader::NoteHcclResult(std::string_view line) {
     while (end < lower.size() && IsDigit(lower[end])) ++end;
     if (end == i || end - i > 2 || (end < lower.size() && isalnum(static_cast<unsigned char>(lower[end])))) continue;
     const Answer* answer = Knowledge::Get().Find("hccl", std::string_view(lower).substr(i, end - i));
-    if (answer) Note(answer, answer->cause->kind, line);
+    // A result that was passed up: a code or phrase of the layer below says more, wherever it stands.
+    if (answer) Note(answer, Kind::shell, line);
     return;
   }
 }

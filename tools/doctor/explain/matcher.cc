@@ -28,7 +28,12 @@ bool GlobFits(std::string_view pattern, std::string_view line) {
   size_t at = 0;
   const std::vector<std::string_view> pieces = Split(pattern, '*');
   for (size_t i = 0; i < pieces.size(); ++i) {
-    const size_t found = line.find(pieces[i], at);
+    size_t found = line.find(pieces[i], at);
+    // A phrase begins with a word of its own: "UCE ERROR" is not in "HcclAllreduce error".
+    while (i == 0 && found != line.npos && found > 0 && !pieces[0].empty() && IsWord(pieces[0][0]) &&
+           IsWord(line[found - 1])) {
+      found = line.find(pieces[0], found + 1);
+    }
     if (found == line.npos || (i == 0 && begins && found != 0)) return false;
     at = found + pieces[i].size();
   }
