@@ -249,6 +249,8 @@ void TaskStream::Drain(int turns, uint64_t until) {
   std::unique_lock lock(mutex_);
   while (true) {
     if (!current_) {
+      // An abort between the claim of this stream and the look at its queue leaves dropped tasks with nobody before them.
+      if (dropped_behind_ > 0) Advance(std::exchange(dropped_behind_, 0), &gone);
       if (queue_.empty()) {
         state_ = State::kIdle;
         idle = true;
