@@ -25,7 +25,7 @@ def check(folder, *options: str) -> tuple[subprocess.CompletedProcess, list[dict
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64"])
 def test_random_operators_have_no_wrong_value_of_ours(dtype, tmp_path):
-    done, rows = check(tmp_path, "--choose", "30", "--limit", "3", "--budget", "25", "--dtype", dtype, "--quiet")
+    done, rows = check(tmp_path, "--choose", "12", "--limit", "3", "--budget", "15", "--dtype", dtype, "--quiet")
     assert done.returncode == 0
     assert rows and sum(r["counts"].get("pass", 0) for r in rows) > 0
 
