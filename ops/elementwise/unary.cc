@@ -4,7 +4,7 @@
 
 namespace npu::ops {
 
-NPU_OP(Abs) = UnaryToReal<abi::Abs>(simd::kAbs, abi::Abs::self, abi::Abs::out).Like("torch.abs(self)");
+NPU_OP(Abs) = UnaryToReal<abi::Abs>(simd::kAbs, abi::Abs::self, abi::Abs::out).Like("torch.abs(self)").Tolerance("rounded");  // hypot of complex parts
 NPU_OP(Neg) = Unary<abi::Neg>(simd::kNeg, abi::Neg::self, abi::Neg::out).Like("torch.neg(self)");
 NPU_OP(Exp) = Unary<abi::Exp>(simd::kExp, abi::Exp::self, abi::Exp::out).Like("torch.exp(self)");
 NPU_OP(InplaceExp) = Unary<abi::InplaceExp>(simd::kExp, abi::InplaceExp::selfRef, abi::InplaceExp::selfRef).Like("torch.exp(selfRef)");
