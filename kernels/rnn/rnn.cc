@@ -22,7 +22,8 @@ gemm::Operand Of(const T* data, int64_t row, int64_t col) {
 
 // c (m x n, dense) = a b, or c += a b.
 template <class T>
-Status Multiply(Parallel& parallel, int64_t m, int64_t n, int64_t k, const Weight<T>& a, const Weight<T>& b, T* c, bool add) {
+Status Multiply(Parallel& parallel, int64_t m, int64_t n, int64_t k, const Weight<T>& a, const Weight<T>& b, T* c,
+                bool add) {
   if (m == 0 || n == 0 || k == 0) return {};
   gemm::Problem p;
   p.m = m, p.n = n, p.k = k;
@@ -33,17 +34,23 @@ Status Multiply(Parallel& parallel, int64_t m, int64_t n, int64_t k, const Weigh
   return gemm::Gemm(parallel, p);
 }
 template <class T>
-Weight<T> Turned(const Weight<T>& w) { return {w.data, w.col, w.row}; }
+Weight<T> Turned(const Weight<T>& w) {
+  return {w.data, w.col, w.row};
+}
 template <class T>
-Weight<T> Dense(const T* data, int64_t row) { return {data, row, 1}; }
+Weight<T> Dense(const T* data, int64_t row) {
+  return {data, row, 1};
+}
 
 // rows x [blocks * hidden]: x wx^T + bias.
 template <class T>
-Status FromInput(Parallel& parallel, const Cell<T>& cell, int blocks, const T* x, int64_t rows, const T* first, const T* second, std::vector<T>* out) {
+Status FromInput(Parallel& parallel, const Cell<T>& cell, int blocks, const T* x, int64_t rows, const T* first,
+                 const T* second, std::vector<T>* out) {
   const int64_t width = blocks * cell.hidden;
   out->resize(U(rows * width));
   for (int64_t r = 0; r < rows; ++r)
-    for (int64_t j = 0; j < width; ++j) (*out)[U(r * width + j)] = (first != nullptr ? first[j] : T{0}) + (second != nullptr ? second[j] : T{0});
+    for (int64_t j = 0; j < width; ++j)
+      (*out)[U(r * width + j)] = (first != nullptr ? first[j] : T{0}) + (second != nullptr ? second[j] : T{0});
   return Multiply(parallel, rows, width, cell.input, Dense(x, cell.input), Turned(cell.wx), out->data(), true);
 }
 
@@ -72,14 +79,18 @@ void AddColumns(const std::vector<T>& rows, int64_t width, T* to) {
 
 // What the gradients of the gates give: of x and of the weights.
 template <class T>
-Status FromGates(Parallel& parallel, const Steps& s, const Cell<T>& cell, int blocks, const T* x, const std::vector<T>& before, const std::vector<T>& gx,
-                 const std::vector<T>& gh, const Gradients<T>& to) {
+Status FromGates(Parallel& parallel, const Steps& s, const Cell<T>& cell, int blocks, const T* x,
+                 const std::vector<T>& before, const std::vector<T>& gx, const std::vector<T>& gh,
+                 const Gradients<T>& to) {
   const int64_t width = blocks * cell.hidden;
-  if (to.dx != nullptr) NPU_TRY(Multiply(parallel, s.rows, cell.input, width, Dense(gx.data(), width), cell.wx, to.dx, true));
+  if (to.dx != nullptr)
+    NPU_TRY(Multiply(parallel, s.rows, cell.input, width, Dense(gx.data(), width), cell.wx, to.dx, true));
   if (to.dwx != nullptr)
-    NPU_TRY(Multiply(parallel, width, cell.input, s.rows, Turned(Dense(gx.data(), width)), Dense(x, cell.input), to.dwx, true));
+    NPU_TRY(Multiply(parallel, width, cell.input, s.rows, Turned(Dense(gx.data(), width)), Dense(x, cell.input), to.dwx,
+                     true));
   if (to.dwh != nullptr)
-    NPU_TRY(Multiply(parallel, width, cell.hidden, s.rows, Turned(Dense(gh.data(), width)), Dense(before.data(), cell.hidden), to.dwh, true));
+    NPU_TRY(Multiply(parallel, width, cell.hidden, s.rows, Turned(Dense(gh.data(), width)),
+                     Dense(before.data(), cell.hidden), to.dwh, true));
   AddColumns(gx, width, to.dbx);
   AddColumns(gh, width, to.dbh);
   return {};
@@ -99,7 +110,8 @@ Steps Steps::Even(int64_t count, int64_t batch) {
 }
 
 template <class T>
-Status LstmForward(Parallel& parallel, const Steps& s, const Cell<T>& cell, const T* x, T* h, T* c, const LstmTrace<T>& trace) {
+Status LstmForward(Parallel& parallel, const Steps& s, const Cell<T>& cell, const T* x, T* h, T* c,
+                   const LstmTrace<T>& trace) {
   const int64_t n = cell.hidden, width = 4 * n;
   std::vector<T> gates;
   NPU_TRY(FromInput(parallel, cell, 4, x, s.rows, cell.bx, cell.bh, &gates));
@@ -126,8 +138,8 @@ Status LstmForward(Parallel& parallel, const Steps& s, const Cell<T>& cell, cons
 }
 
 template <class T>
-Status LstmBackward(Parallel& parallel, const Steps& s, const Cell<T>& cell, const T* x, const T* h0, const T* c0, const LstmTrace<T>& trace,
-                    const T* dy, T* dh, T* dc, const Gradients<T>& gradients) {
+Status LstmBackward(Parallel& parallel, const Steps& s, const Cell<T>& cell, const T* x, const T* h0, const T* c0,
+                    const LstmTrace<T>& trace, const T* dy, T* dh, T* dc, const Gradients<T>& gradients) {
   const int64_t n = cell.hidden, width = 4 * n;
   const std::vector<T> before = Earlier(s, n, h0, trace.h), cells = Earlier(s, n, c0, trace.c);
   std::vector<T> gates(U(s.rows * width));
@@ -137,7 +149,8 @@ Status LstmBackward(Parallel& parallel, const Steps& s, const Cell<T>& cell, con
       T* gate = gates.data() + (first + b) * width;
       const int64_t at = (first + b) * n;
       for (int64_t j = 0; j < n; ++j) {
-        const T i = trace.i[at + j], f = trace.f[at + j], g = trace.g[at + j], o = trace.o[at + j], wide = trace.tanh_c[at + j];
+        const T i = trace.i[at + j], f = trace.f[at + j], g = trace.g[at + j], o = trace.o[at + j],
+                wide = trace.tanh_c[at + j];
         const T grad = dh[b * n + j] + (dy != nullptr ? dy[at + j] : T{0});
         const T inner = dc[b * n + j] + grad * o * (1 - wide * wide);
         gate[cell.block[0] * n + j] = inner * g * i * (1 - i);
@@ -178,8 +191,8 @@ Status GruForward(Parallel& parallel, const Steps& s, const Cell<T>& cell, const
 }
 
 template <class T>
-Status GruBackward(Parallel& parallel, const Steps& s, const Cell<T>& cell, const T* x, const T* h0, const GruTrace<T>& trace, const T* dy, T* dh,
-                   const Gradients<T>& gradients) {
+Status GruBackward(Parallel& parallel, const Steps& s, const Cell<T>& cell, const T* x, const T* h0,
+                   const GruTrace<T>& trace, const T* dy, T* dh, const Gradients<T>& gradients) {
   const int64_t n = cell.hidden, width = 3 * n;
   const std::vector<T> before = Earlier(s, n, h0, trace.h);
   std::vector<T> gx(U(s.rows * width)), gh(U(s.rows * width));
@@ -204,13 +217,13 @@ Status GruBackward(Parallel& parallel, const Steps& s, const Cell<T>& cell, cons
   return FromGates(parallel, s, cell, 3, x, before, gx, gh, gradients);
 }
 
-#define NPU_RNN(T)                                                                                                              \
-  template Status LstmForward<T>(Parallel&, const Steps&, const Cell<T>&, const T*, T*, T*, const LstmTrace<T>&);              \
-  template Status LstmBackward<T>(Parallel&, const Steps&, const Cell<T>&, const T*, const T*, const T*, const LstmTrace<T>&,  \
-                                  const T*, T*, T*, const Gradients<T>&);                                                      \
-  template Status GruForward<T>(Parallel&, const Steps&, const Cell<T>&, const T*, T*, const GruTrace<T>&);                    \
-  template Status GruBackward<T>(Parallel&, const Steps&, const Cell<T>&, const T*, const T*, const GruTrace<T>&, const T*,    \
-                                 T*, const Gradients<T>&);
+#define NPU_RNN(T)                                                                                                \
+  template Status LstmForward<T>(Parallel&, const Steps&, const Cell<T>&, const T*, T*, T*, const LstmTrace<T>&); \
+  template Status LstmBackward<T>(Parallel&, const Steps&, const Cell<T>&, const T*, const T*, const T*,          \
+                                  const LstmTrace<T>&, const T*, T*, T*, const Gradients<T>&);                    \
+  template Status GruForward<T>(Parallel&, const Steps&, const Cell<T>&, const T*, T*, const GruTrace<T>&);       \
+  template Status GruBackward<T>(Parallel&, const Steps&, const Cell<T>&, const T*, const T*, const GruTrace<T>&, \
+                                 const T*, T*, const Gradients<T>&);
 NPU_RNN(float)
 NPU_RNN(double)
 #undef NPU_RNN

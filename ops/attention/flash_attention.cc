@@ -10,7 +10,8 @@ namespace {
 
 using abi::FlashAttentionScore, abi::FlashAttentionScoreV2, abi::FlashAttentionScoreV3, abi::FlashAttentionVarLenScore;
 using abi::FlashAttentionScoreGrad, abi::FlashAttentionScoreGradV2, abi::FlashAttentionScoreGradV3;
-using abi::FlashAttentionUnpaddingScoreGrad, abi::FlashAttentionUnpaddingScoreGradV4, abi::FlashAttentionUnpaddingScoreGradV5;
+using abi::FlashAttentionUnpaddingScoreGrad, abi::FlashAttentionUnpaddingScoreGradV4,
+    abi::FlashAttentionUnpaddingScoreGradV5;
 using abi::FlashAttentionVarLenScoreV4, abi::FlashAttentionVarLenScoreV5;
 
 // The parameters all variants share; V2 and V3 add a bias type, packed sequences their lengths.
@@ -237,16 +238,18 @@ NPU_OP(FlashAttentionVarLenScoreV5) = ForwardOp<FlashAttentionVarLenScoreV5>().U
 NPU_OP(FlashAttentionUnpaddingScoreGradV4) = BackwardOp<FlashAttentionUnpaddingScoreGradV4>().Uses(
     FlashAttentionUnpaddingScoreGradV4::actualSeqQLenOptional,
     FlashAttentionUnpaddingScoreGradV4::actualSeqKvLenOptional, FlashAttentionUnpaddingScoreGradV4::softmaxInLayout);
-NPU_OP(FlashAttentionUnpaddingScoreGradV5) =
-    BackwardOp<FlashAttentionUnpaddingScoreGradV5>()
-        .Rules(rule::Attended(FlashAttentionUnpaddingScoreGradV5::dsinkOut),
-               rule::Attended(FlashAttentionUnpaddingScoreGradV5::dqRopeOut),
-               rule::Attended(FlashAttentionUnpaddingScoreGradV5::dkRopeOut))
-        .Uses(FlashAttentionUnpaddingScoreGradV5::actualSeqQLenOptional,
-              FlashAttentionUnpaddingScoreGradV5::actualSeqKvLenOptional,
-              FlashAttentionUnpaddingScoreGradV5::softmaxInLayout, FlashAttentionUnpaddingScoreGradV5::queryRope,
-              FlashAttentionUnpaddingScoreGradV5::keyInRope, FlashAttentionUnpaddingScoreGradV5::sinkInOptional,
-              FlashAttentionUnpaddingScoreGradV5::qStartIdxOptional,
-              FlashAttentionUnpaddingScoreGradV5::kvStartIdxOptional, FlashAttentionUnpaddingScoreGradV5::pseType);
+NPU_OP(FlashAttentionUnpaddingScoreGradV5) = BackwardOp<FlashAttentionUnpaddingScoreGradV5>()
+                                                 .Rules(rule::Attended(FlashAttentionUnpaddingScoreGradV5::dsinkOut),
+                                                        rule::Attended(FlashAttentionUnpaddingScoreGradV5::dqRopeOut),
+                                                        rule::Attended(FlashAttentionUnpaddingScoreGradV5::dkRopeOut))
+                                                 .Uses(FlashAttentionUnpaddingScoreGradV5::actualSeqQLenOptional,
+                                                       FlashAttentionUnpaddingScoreGradV5::actualSeqKvLenOptional,
+                                                       FlashAttentionUnpaddingScoreGradV5::softmaxInLayout,
+                                                       FlashAttentionUnpaddingScoreGradV5::queryRope,
+                                                       FlashAttentionUnpaddingScoreGradV5::keyInRope,
+                                                       FlashAttentionUnpaddingScoreGradV5::sinkInOptional,
+                                                       FlashAttentionUnpaddingScoreGradV5::qStartIdxOptional,
+                                                       FlashAttentionUnpaddingScoreGradV5::kvStartIdxOptional,
+                                                       FlashAttentionUnpaddingScoreGradV5::pseType);
 
 }  // namespace npu::ops

@@ -1,5 +1,5 @@
-// Fused attention for inference: keys and values of a cache, of which each sequence uses its own length. Quantised caches,
-// paged caches (blockTable), shared prefixes and rotary parts are refused by name.
+// Fused attention for inference: keys and values of a cache, of which each sequence uses its own length. Quantised
+// caches, paged caches (blockTable), shared prefixes and rotary parts are refused by name.
 #include <cmath>
 #include <vector>
 
@@ -11,7 +11,8 @@
 namespace npu::ops {
 namespace {
 
-using abi::FusedInferAttentionScoreV2, abi::FusedInferAttentionScoreV3, abi::PromptFlashAttentionV3, abi::IncreFlashAttentionV4;
+using abi::FusedInferAttentionScoreV2, abi::FusedInferAttentionScoreV3, abi::PromptFlashAttentionV3,
+    abi::IncreFlashAttentionV4;
 
 size_t U(int64_t i) { return static_cast<size_t>(i); }
 
@@ -31,7 +32,9 @@ Status Read(std::string_view op, const Args& a, Inference* in) {
   c.q = &a[A::query];
   if constexpr (std::is_base_of_v<ListToken, std::remove_cv_t<decltype(A::key)>>) {
     const auto keys = a[A::key], values = a[A::value];
-    if (keys.size() != 1 || values.size() != 1) return NotYet(op, fmt::format("lists of {} keys and {} values; one of each is computed.", keys.size(), values.size()));
+    if (keys.size() != 1 || values.size() != 1)
+      return NotYet(
+          op, fmt::format("lists of {} keys and {} values; one of each is computed.", keys.size(), values.size()));
     c.k = keys.data(), c.v = values.data();
   } else {
     c.k = &a[A::key], c.v = &a[A::value];
@@ -61,14 +64,19 @@ Status Read(std::string_view op, const Args& a, Inference* in) {
   return {};
 }
 
-Status Limit(std::string_view op, std::string_view what, std::span<const int64_t> lengths, AttentionPlan* plan, int64_t attention::Item::*rows) {
+Status Limit(std::string_view op, std::string_view what, std::span<const int64_t> lengths, AttentionPlan* plan,
+             int64_t attention::Item::*rows) {
   if (lengths.empty()) return {};
   if (lengths.size() != 1 && lengths.size() != plan->items.size())
-    return Error(Code::kInvalidParam, "{}: there are {} lengths of {} for {} sequences.", op, lengths.size(), what, plan->items.size()).Remedy("Give one for each, or one for all.");
+    return Error(Code::kInvalidParam, "{}: there are {} lengths of {} for {} sequences.", op, lengths.size(), what,
+                 plan->items.size())
+        .Remedy("Give one for each, or one for all.");
   for (size_t b = 0; b < plan->items.size(); ++b) {
     const int64_t n = lengths[lengths.size() == 1 ? 0 : b];
     if (n < 0 || n > plan->items[b].*rows)
-      return Error(Code::kInvalidParam, "{}: sequence {} has {} rows of {}, but only {} are there.", op, b, n, what, plan->items[b].*rows).Remedy("Lengths are those of the tensors at most.");
+      return Error(Code::kInvalidParam, "{}: sequence {} has {} rows of {}, but only {} are there.", op, b, n, what,
+                   plan->items[b].*rows)
+          .Remedy("Lengths are those of the tensors at most.");
     plan->items[b].*rows = n;
   }
   return {};
@@ -88,10 +96,12 @@ Status Prepare(Planning& p) {
   for (size_t i = 0; i < p.op.params.size(); ++i) {
     const std::string_view name = p.op.params[i].name;
     if (p.op.params[i].kind != Kind::tensor || p.args.Null(Token{static_cast<uint8_t>(i)})) continue;
-    const bool refused = name.find("uant") != name.npos || name.find("qScale") != name.npos || name.find("lock") != name.npos || name.find("Padding") != name.npos ||
+    const bool refused = name.find("uant") != name.npos || name.find("qScale") != name.npos ||
+                         name.find("lock") != name.npos || name.find("Padding") != name.npos ||
                          name.find("SharedPrefix") != name.npos || name.find("Rope") != name.npos;
     const Tensor* t = p.args.Maybe(TensorToken{{static_cast<uint8_t>(i)}});
-    if (refused && t->Numel() > 0) return NotYet(p.op.name, fmt::format("attention with {} is not computed yet.", name));
+    if (refused && t->Numel() > 0)
+      return NotYet(p.op.name, fmt::format("attention with {} is not computed yet.", name));
   }
   NPU_TRY(Read<A>(p.op.name, p.args, &in));
   NPU_TRY(PlanInference(p.op.name, in, &plan));
@@ -102,10 +112,14 @@ Status Prepare(Planning& p) {
   if (in.output_by_rows) std::swap(want.size[1], want.size[2]);
   if (in.out == nullptr) return p.Refuse("attentionOut is missing.").Remedy("Pass a tensor for the result.");
   NPU_TRY(WantShape(p, A::attentionOut, want, "it is like the query, with the columns of value"));
-  if (in.out->dtype != q.dtype) return p.Refuse("attentionOut is {}, query is {}.", Name(in.out->dtype), Name(q.dtype)).Remedy("Both have one type.");
+  if (in.out->dtype != q.dtype)
+    return p.Refuse("attentionOut is {}, query is {}.", Name(in.out->dtype), Name(q.dtype))
+        .Remedy("Both have one type.");
   if constexpr (requires { A::softmaxLse; }) {
-    if (in.lse != nullptr && (in.lse->dtype != DType::f32 || in.lse->Numel() != q.Numel() / std::max<int64_t>(1, plan.shape.dim))) {
-      return p.Refuse("softmaxLse is {} of shape {}.", Name(in.lse->dtype), ShapeText(in.lse->Shape())).Remedy("It is float32 with one number for each row of each head.");
+    if (in.lse != nullptr &&
+        (in.lse->dtype != DType::f32 || in.lse->Numel() != q.Numel() / std::max<int64_t>(1, plan.shape.dim))) {
+      return p.Refuse("softmaxLse is {} of shape {}.", Name(in.lse->dtype), ShapeText(in.lse->Shape()))
+          .Remedy("It is float32 with one number for each row of each head.");
     }
   }
   double scores = 0;
@@ -123,7 +137,8 @@ Status Run(const Call& c) {
   const uint64_t zero[2] = {};
   if (!in.q_lengths.empty()) simd::Fill(zero, *in.out, c.parallel);  // rows beyond a sequence's length
   Tensor out_view = *in.out;
-  if (in.output_by_rows) std::swap(out_view.shape[1], out_view.shape[2]), std::swap(out_view.strides[1], out_view.strides[2]);
+  if (in.output_by_rows)
+    std::swap(out_view.shape[1], out_view.shape[2]), std::swap(out_view.strides[1], out_view.strides[2]);
   const attention::Heads out = plan.Like(out_view, plan.shape.heads, plan.shape.value_dim);
   attention::Stats stats;
   std::vector<float> max, sum;
@@ -134,7 +149,9 @@ Status Run(const Call& c) {
     if (!packed) rows = in.lse->Numel() / std::max<int64_t>(1, plan.batch * plan.shape.heads);
     max.assign(U(in.lse->Numel()), 0.0F), sum.assign(U(in.lse->Numel()), 0.0F);
     // [batch, heads, rows], or [tokens, heads] for packed sequences.
-    const attention::Heads grid{max.data(), DType::f32, packed ? 0 : plan.shape.heads * rows, packed ? 1 : rows, packed ? plan.shape.heads : 1, 0};
+    const attention::Heads grid{
+        max.data(), DType::f32, packed ? 0 : plan.shape.heads * rows, packed ? 1 : rows, packed ? plan.shape.heads : 1,
+        0};
     stats.max = stats.sum = grid;
     stats.sum.data = sum.data();
     stats.repeat = 1;
@@ -153,7 +170,8 @@ consteval Builder UsesAll() {
   Builder b = Op<A>().Rules(rule::Attended(A::attentionOut));
   for (uint8_t i = 0; i < std::size(A::kParams); ++i) {
     b = b.Uses(Token{i});
-    if (A::kParams[i].kind == Kind::tensor && A::kParams[i].role == Role::in && A::kParams[i].name != "query") b = b.Optional(Token{i});
+    if (A::kParams[i].kind == Kind::tensor && A::kParams[i].role == Role::in && A::kParams[i].name != "query")
+      b = b.Optional(Token{i});
     if (A::kParams[i].kind == Kind::ints) b = b.Optional(Token{i});
   }
   return b.Tolerance("accumulated").Like("attention(query, key, value)").Prepares(Prepare<A>).Does(Run<A>);
@@ -161,9 +179,14 @@ consteval Builder UsesAll() {
 
 }  // namespace
 
-NPU_OP(FusedInferAttentionScoreV2) = UsesAll<FusedInferAttentionScoreV2>().Rules(rule::Attended(FusedInferAttentionScoreV2::softmaxLse)).Optional(FusedInferAttentionScoreV2::softmaxLse);
-NPU_OP(FusedInferAttentionScoreV3) = UsesAll<FusedInferAttentionScoreV3>().Rules(rule::Attended(FusedInferAttentionScoreV3::softmaxLse)).Optional(FusedInferAttentionScoreV3::softmaxLse);
-NPU_OP(PromptFlashAttentionV3) = UsesAll<PromptFlashAttentionV3>().Required(PromptFlashAttentionV3::key, PromptFlashAttentionV3::value);
+NPU_OP(FusedInferAttentionScoreV2) = UsesAll<FusedInferAttentionScoreV2>()
+                                         .Rules(rule::Attended(FusedInferAttentionScoreV2::softmaxLse))
+                                         .Optional(FusedInferAttentionScoreV2::softmaxLse);
+NPU_OP(FusedInferAttentionScoreV3) = UsesAll<FusedInferAttentionScoreV3>()
+                                         .Rules(rule::Attended(FusedInferAttentionScoreV3::softmaxLse))
+                                         .Optional(FusedInferAttentionScoreV3::softmaxLse);
+NPU_OP(PromptFlashAttentionV3) = UsesAll<PromptFlashAttentionV3>().Required(PromptFlashAttentionV3::key,
+                                                                            PromptFlashAttentionV3::value);
 NPU_OP(IncreFlashAttentionV4) = UsesAll<IncreFlashAttentionV4>();
 
 }  // namespace npu::ops

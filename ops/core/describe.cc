@@ -21,22 +21,38 @@ std::string Quoted(std::string_view text) {
 
 std::string_view KindName(Kind k) {
   switch (k) {
-    case Kind::tensor: return "tensor";
-    case Kind::tensor_list: return "tensorlist";
-    case Kind::scalar: return "scalar";
-    case Kind::scalar_list: return "scalarlist";
-    case Kind::ints: return "intarray";
-    case Kind::bools: return "boolarray";
-    case Kind::floats: return "floatarray";
-    case Kind::boolean: return "bool";
-    case Kind::int8: return "int8";
-    case Kind::int32: return "int32";
-    case Kind::int64: return "int64";
-    case Kind::uint64: return "uint64";
-    case Kind::real32: return "float";
-    case Kind::real64: return "double";
-    case Kind::text: return "string";
-    case Kind::dtype: return "dtype";
+    case Kind::tensor:
+      return "tensor";
+    case Kind::tensor_list:
+      return "tensorlist";
+    case Kind::scalar:
+      return "scalar";
+    case Kind::scalar_list:
+      return "scalarlist";
+    case Kind::ints:
+      return "intarray";
+    case Kind::bools:
+      return "boolarray";
+    case Kind::floats:
+      return "floatarray";
+    case Kind::boolean:
+      return "bool";
+    case Kind::int8:
+      return "int8";
+    case Kind::int32:
+      return "int32";
+    case Kind::int64:
+      return "int64";
+    case Kind::uint64:
+      return "uint64";
+    case Kind::real32:
+      return "float";
+    case Kind::real64:
+      return "double";
+    case Kind::text:
+      return "string";
+    case Kind::dtype:
+      return "dtype";
   }
   return "";
 }
@@ -72,8 +88,8 @@ std::string Describe(const OpDef& op) {
   size_t at = 0;
   const std::string params = Join(op.params, [&](const Param& p) {
     const bool maybe = op.MayBeNull(at++);
-    return fmt::format("{{\"name\": \"{}\", \"kind\": \"{}\", \"role\": \"{}\", \"maybe\": {}}}", p.name, KindName(p.kind),
-                       RoleName(p.role), maybe);
+    return fmt::format("{{\"name\": \"{}\", \"kind\": \"{}\", \"role\": \"{}\", \"maybe\": {}}}", p.name,
+                       KindName(p.kind), RoleName(p.role), maybe);
   });
   const auto name_of = [&](uint8_t p) { return Quoted(op.params[p].name); };
   const std::string rules = Join(std::span(op.rules).first(op.rule_count), [&](const Rule& r) {
@@ -89,15 +105,18 @@ std::string Describe(const OpDef& op) {
   });
   std::string live;
   for (size_t p = 0; p < op.params.size(); ++p)
-    if ((op.live >> p & 1) != 0) live += fmt::format("{}{}", live.empty() ? "" : ", ", name_of(static_cast<uint8_t>(p)));
+    if ((op.live >> p & 1) != 0)
+      live += fmt::format("{}{}", live.empty() ? "" : ", ", name_of(static_cast<uint8_t>(p)));
   const KernelFacts facts = op.facts != nullptr ? op.facts(op.kernel) : KernelFacts{};
-  const std::string_view tolerance =
-      !op.tolerance.empty() ? op.tolerance : !facts.tolerance.empty() ? facts.tolerance : std::string_view("rounded");
+  const std::string_view tolerance = !op.tolerance.empty()      ? op.tolerance
+                                     : !facts.tolerance.empty() ? facts.tolerance
+                                                                : std::string_view("rounded");
   return fmt::format(
       "{{\"name\": \"{}\", \"params\": [{}], \"rules\": [{}], \"family\": \"{}\", \"kernel\": \"{}\", \"types\": {}, "
-      "\"imm\": {}, \"slots\": [{}], \"like\": {}, \"tolerance\": \"{}\", \"samples\": {{{}}}, \"data_dependent\": [{}]}}",
-      op.name, params, rules, op.family, facts.name, TypeNames(facts.types.bits), op.imm, slots, Quoted(op.judge), tolerance,
-      samples, live);
+      "\"imm\": {}, \"slots\": [{}], \"like\": {}, \"tolerance\": \"{}\", \"samples\": {{{}}}, \"data_dependent\": "
+      "[{}]}}",
+      op.name, params, rules, op.family, facts.name, TypeNames(facts.types.bits), op.imm, slots, Quoted(op.judge),
+      tolerance, samples, live);
 }
 
 }  // namespace npu::ops

@@ -9,7 +9,8 @@ Status Executor::Run(std::byte* scratch, Parallel& parallel) {
   std::array<TensorObject*, 4> kept{};
   for (size_t i = 0; i < live.size(); ++i) kept[i] = live[i].get();
   const Call call{*op, Args(arguments.data()), scratch, scratch_bytes, parallel, state.data(), kept.data()};
-  if (!Trace::On()) [[likely]] return op->run(call);
+  if (!Trace::On()) [[likely]]
+    return op->run(call);
   const auto start = Trace::Clock::now();
   Status status = op->run(call);
   Trace::Ran(*op, call.args, start, Trace::Clock::now(), status);

@@ -18,8 +18,8 @@
 namespace npu::ops::named {
 
 // Types are kept as numbers.
-using Value = std::variant<bool, int64_t, float, std::string, std::vector<bool>, std::vector<int64_t>, std::vector<float>, std::vector<std::string>,
-                           std::vector<std::vector<int64_t>>>;
+using Value = std::variant<bool, int64_t, float, std::string, std::vector<bool>, std::vector<int64_t>,
+                           std::vector<float>, std::vector<std::string>, std::vector<std::vector<int64_t>>>;
 
 // What stands behind aclopAttr.
 struct Attributes {
@@ -32,7 +32,8 @@ struct Attributes {
 };
 HandleTable<Attributes>& AttributeSets();
 
-// An input or output: dense in the shape `dims`, at a device address, or a host address for constants. dtype none: absent.
+// An input or output: dense in the shape `dims`, at a device address, or a host address for constants. dtype none:
+// absent.
 struct Operand {
   void* data = nullptr;
   size_t bytes = 0;

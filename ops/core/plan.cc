@@ -27,8 +27,8 @@ Status NotAnObject(const OpDef& op, size_t p, const void* word, std::string_view
       .Remedy("Pass what aclCreate… returned, before it is destroyed.");
 }
 
-// Layouts of the card's own (NC1HWC0, FRACTAL_Z, FRACTAL_NZ, NDC1HWC0, FRACTAL_Z_3D, NZ with fixed C0): the view does not
-// say where an element lies.
+// Layouts of the card's own (NC1HWC0, FRACTAL_Z, FRACTAL_NZ, NDC1HWC0, FRACTAL_Z_3D, NZ with fixed C0): the view does
+// not say where an element lies.
 bool PrivateFormat(int32_t format) {
   return format == 3 || format == 4 || format == 29 || format == 32 || format == 33 || (format >= 50 && format <= 54);
 }
@@ -44,12 +44,13 @@ Status Snapshot(const OpDef& op, size_t p, const TensorObject& from, Tensor* to)
         .Remedy("Merge dimensions before the call.");
   }
   if (!Known(from.dtype)) {
-    return Error(Code::kInvalidParam, "{}: {} has data type number {}, which no operator here computes with.", op.name, name,
-                 static_cast<int>(from.dtype))
+    return Error(Code::kInvalidParam, "{}: {} has data type number {}, which no operator here computes with.", op.name,
+                 name, static_cast<int>(from.dtype))
         .Remedy("Convert {} to a supported type first.", name);
   }
   if (PrivateFormat(from.format)) {
-    return Error(Code::kInvalidParam, "{}: {} has the private format number {}, which is not understood here.", op.name, name, from.format)
+    return Error(Code::kInvalidParam, "{}: {} has the private format number {}, which is not understood here.", op.name,
+                 name, from.format)
         .Remedy("Keep tensors in base formats (allow_internal_format off), or cast to ND before the call.");
   }
   to->dtype = from.dtype;
@@ -76,8 +77,8 @@ Status Snapshot(const OpDef& op, size_t p, const TensorObject& from, Tensor* to)
   fits = fits && from.offset >= 0 && last < INT64_MAX && !__builtin_mul_overflow(last + 1, item, &bytes) &&
          !__builtin_mul_overflow(from.offset, item, &skip);
   if (!fits) {
-    return Error(Code::kInvalidParam, "{}: {} has shape {} and offset {}, which name places outside any memory.", op.name, name,
-                 ShapeText(to->Shape()), from.offset)
+    return Error(Code::kInvalidParam, "{}: {} has shape {} and offset {}, which name places outside any memory.",
+                 op.name, name, ShapeText(to->Shape()), from.offset)
         .Remedy("Offsets are not negative; sizes and strides stay within the storage.");
   }
   if (from.data == nullptr) {
@@ -125,16 +126,24 @@ class Snapshots {
       case Kind::int32:
       case Kind::int64:
       case Kind::uint64:
-      case Kind::dtype: Slot(p).i = static_cast<int64_t>(word); return {};
+      case Kind::dtype:
+        Slot(p).i = static_cast<int64_t>(word);
+        return {};
       case Kind::real32:
-      case Kind::real64: Slot(p).d = std::bit_cast<double>(word); return {};
-      case Kind::tensor: return pointer == nullptr ? Null(p) : OneTensor(p, pointer);
-      case Kind::scalar: return pointer == nullptr ? Null(p) : OneScalar(p, pointer);
+      case Kind::real64:
+        Slot(p).d = std::bit_cast<double>(word);
+        return {};
+      case Kind::tensor:
+        return pointer == nullptr ? Null(p) : OneTensor(p, pointer);
+      case Kind::scalar:
+        return pointer == nullptr ? Null(p) : OneScalar(p, pointer);
       case Kind::tensor_list:
-      case Kind::scalar_list: return pointer == nullptr ? EmptyList(p) : OneList(p, pointer);
+      case Kind::scalar_list:
+        return pointer == nullptr ? EmptyList(p) : OneList(p, pointer);
       case Kind::ints:
       case Kind::bools:
-      case Kind::floats: return pointer == nullptr ? Null(p) : OneArray(p, pointer);
+      case Kind::floats:
+        return pointer == nullptr ? Null(p) : OneArray(p, pointer);
       case Kind::text: {
         if (pointer == nullptr) return Null(p);
         const size_t n = std::strlen(static_cast<const char*>(pointer));
@@ -151,8 +160,9 @@ class Snapshots {
     Tensor* to = Room<Tensor>(p, 1);
     NPU_TRY(Snapshot(op_, p, *from, to));
     if (op_.params[p].role != Role::in && SelfOverlaps(*to)) {
-      return Error(Code::kInvalidParam, "{}: {} (shape {}, strides {}) is written, but several of its elements share one address.",
-                   op_.name, op_.params[p].name, ShapeText(to->Shape()), ShapeText(to->Strides()))
+      return Error(Code::kInvalidParam,
+                   "{}: {} (shape {}, strides {}) is written, but several of its elements share one address.", op_.name,
+                   op_.params[p].name, ShapeText(to->Shape()), ShapeText(to->Strides()))
           .Remedy("Write into a tensor of its own (clone the expanded one first).");
     }
     if ((op_.live >> p & 1) != 0) {
@@ -208,7 +218,9 @@ class Snapshots {
     const Kind kind = op_.params[p].kind;
     if (from == nullptr || from->element != kind) {
       return NotAnObject(op_, p, pointer,
-                         kind == Kind::ints ? "aclIntArray" : kind == Kind::bools ? "aclBoolArray" : "aclFloatArray");
+                         kind == Kind::ints    ? "aclIntArray"
+                         : kind == Kind::bools ? "aclBoolArray"
+                                               : "aclFloatArray");
     }
     const size_t item = kind == Kind::ints ? sizeof(int64_t) : kind == Kind::bools ? sizeof(bool) : sizeof(float);
     std::byte* to = Room<std::byte>(p, from->size * item);
@@ -290,7 +302,8 @@ Result<Executor*> Plan(const OpDef& op, const uint64_t* words) {
 int32_t PlanCall(const OpDef& op, const uint64_t* words, uint64_t* workspace_bytes, void** executor) noexcept {
   return boundary::Run(op.name.data(), NnCode, [&]() -> Status {
     if (workspace_bytes == nullptr || executor == nullptr) {
-      return Error(Code::kNullPointer, "{}: {} is null.", op.name, workspace_bytes == nullptr ? "workspaceSize" : "executor")
+      return Error(Code::kNullPointer, "{}: {} is null.", op.name,
+                   workspace_bytes == nullptr ? "workspaceSize" : "executor")
           .Remedy("Pass the address of a variable for the result.");
     }
     Result<Executor*> plan = Plan(op, words);

@@ -26,7 +26,8 @@ DType ComputeType(const OpDef& op, const Args& args) {
   }
   const DType compute = p.Result();
   // An operation that has integers of its own (abs, neg …) keeps them.
-  if (how == Compute::kFloat && compute != DType::none && !IsFloat(compute) && !IsComplex(compute) && !kernel.types.Has(compute))
+  if (how == Compute::kFloat && compute != DType::none && !IsFloat(compute) && !IsComplex(compute) &&
+      !kernel.types.Has(compute))
     return DType::f32;
   return compute;
 }
@@ -46,7 +47,9 @@ Status Supported(const Planning& plan, const simd::PointwiseKernel& kernel, DTyp
 Status Storable(const Planning& plan, const simd::PointwiseKernel& kernel, DType compute) {
   const Tensor& out = OutOf(plan.op, plan.args);
   const bool to_real = (plan.op.imm & kRealResult) != 0 && IsComplex(compute);
-  const DType result = kernel.predicate ? DType::b8 : to_real ? (compute == DType::c128 ? DType::f64 : DType::f32) : compute;
+  const DType result = kernel.predicate ? DType::b8
+                       : to_real        ? (compute == DType::c128 ? DType::f64 : DType::f32)
+                                        : compute;
   if (kernel.predicate || CanCast(result, out.dtype)) return {};
   const std::string_view name = plan.op.params[plan.op.slots[kOutSlot]].name;
   return plan.Refuse("the result type {} cannot be stored in {}, which is {}.", Name(result), name, Name(out.dtype))
@@ -62,9 +65,12 @@ Scalar NumberAt(const OpDef& op, const Args& args, Token token) {
       return s != nullptr ? *s : Scalar::Of(0.0);
     }
     case Kind::real32:
-    case Kind::real64: return Scalar::Of(args[RealIn{token}]);
-    case Kind::boolean: return Scalar::Of(args[BoolIn{token}]);
-    default: return Scalar::Of(args[IntIn{token}]);
+    case Kind::real64:
+      return Scalar::Of(args[RealIn{token}]);
+    case Kind::boolean:
+      return Scalar::Of(args[BoolIn{token}]);
+    default:
+      return Scalar::Of(args[IntIn{token}]);
   }
 }
 
@@ -92,7 +98,8 @@ PointwiseChoice DefaultChoice(const Planning& plan) {
   for (size_t k = 0; k < choice.operands.size(); ++k) choice.operands[k] = op.slots[k];
   if ((op.imm & kShiftWidth) != 0) choice.imm.Set(0, Scalar::Of(static_cast<int64_t>(ItemSize(choice.compute) * 8)));
   for (size_t i = kNumberSlot; i < kMaxSlots; ++i)
-    if (op.slots[i] != 0xff) choice.imm.Set(static_cast<int>(i - kNumberSlot), NumberAt(op, plan.args, Token{op.slots[i]}));
+    if (op.slots[i] != 0xff)
+      choice.imm.Set(static_cast<int>(i - kNumberSlot), NumberAt(op, plan.args, Token{op.slots[i]}));
   return choice;
 }
 

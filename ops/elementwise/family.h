@@ -1,11 +1,13 @@
 // Families of elementwise operators: an operator is one line that names a kernel and the parameters it binds.
 //
-//   NPU_OP(Add)  = Binary<Add>(simd::kAdd, Add::self, Add::other, Add::out).Scaled(Add::alpha).Like("torch.add(self, other, alpha=alpha)");
-//   NPU_OP(Muls) = Binary<Muls>(simd::kMul, Muls::self, Muls::other, Muls::out).Like("torch.mul(self, other)");
-//   NPU_OP(Exp)  = Unary<Exp>(simd::kExp, Exp::self, Exp::out).Like("torch.exp(self)");
+//   NPU_OP(Add)  = Binary<Add>(simd::kAdd, Add::self, Add::other, Add::out).Scaled(Add::alpha).Like("torch.add(self,
+//   other, alpha=alpha)"); NPU_OP(Muls) = Binary<Muls>(simd::kMul, Muls::self, Muls::other,
+//   Muls::out).Like("torch.mul(self, other)"); NPU_OP(Exp)  = Unary<Exp>(simd::kExp, Exp::self,
+//   Exp::out).Like("torch.exp(self)");
 //
-// An operand is a tensor or a number. Operands of different types are computed in the type torch promotes them to and stored
-// in out's type, which must be able to hold it. In-place operators name the same parameter as operand and as out.
+// An operand is a tensor or a number. Operands of different types are computed in the type torch promotes them to and
+// stored in out's type, which must be able to hold it. In-place operators name the same parameter as operand and as
+// out.
 #pragma once
 
 #include "kernels/simd/binary.h"
@@ -19,9 +21,9 @@ namespace npu::ops {
 
 // How the compute type follows from the operands' promoted type.
 enum class Compute : uint8_t {
-  kPromoted,   // as it is
-  kFloat,      // integers and bool become float32 (div, exp, …)
-  kOut,        // out's type decides (copy-like)
+  kPromoted,  // as it is
+  kFloat,     // integers and bool become float32 (div, exp, …)
+  kOut,       // out's type decides (copy-like)
 };
 
 // Slots of the family: operands 0-2, out 3, numbers 4-7.
@@ -84,7 +86,12 @@ class PointwiseBuilder : public Builder {
 template <class A, class K, class... Operands>
 consteval Builder PointwiseOp(std::string_view family, const K& kernel, Compute compute, int64_t flags, TensorToken out,
                               Operands... operands) {
-  Builder b = Op<A>().Keyed(&kernel).Describes(DescribePointwise).Family(family).Imm(static_cast<int64_t>(compute) | flags).Required(out, operands...);
+  Builder b = Op<A>()
+                  .Keyed(&kernel)
+                  .Describes(DescribePointwise)
+                  .Family(family)
+                  .Imm(static_cast<int64_t>(compute) | flags)
+                  .Required(out, operands...);
   size_t i = 0;
   ((b = b.Slot(i++, operands)), ...);
   b = b.Slot(kOutSlot, out);
@@ -99,7 +106,8 @@ consteval Builder PointwiseOp(std::string_view family, const K& kernel, Compute 
 }
 
 template <class A, class T>
-consteval PointwiseBuilder Unary(const simd::PointwiseKernel& k, T a, TensorToken out, Compute compute = Compute::kFloat) {
+consteval PointwiseBuilder Unary(const simd::PointwiseKernel& k, T a, TensorToken out,
+                                 Compute compute = Compute::kFloat) {
   return PointwiseBuilder(PointwiseOp<A>("unary", k, compute, 0, out, a));
 }
 // Complex numbers give real ones (abs): what is stored is the real part of what the kernel computes.

@@ -10,7 +10,8 @@ namespace {
 // The value of a number argument for the i-th tensor. A device tensor is read here, so only from Does.
 Scalar NumberFor(const OpDef& op, const Args& args, Token token, size_t i) {
   switch (op.params[token.index].kind) {
-    case Kind::scalar_list: return args[ScalarListIn{token}][i];
+    case Kind::scalar_list:
+      return args[ScalarListIn{token}][i];
     case Kind::tensor: {
       const Tensor& t = *args.Maybe(TensorToken{token});
       const auto at = t.Numel() > 1 ? static_cast<int64_t>(i) * (t.rank > 0 ? t.strides[0] : 0) : 0;
@@ -18,7 +19,8 @@ Scalar NumberFor(const OpDef& op, const Args& args, Token token, size_t i) {
       Scalar::Read(static_cast<const char*>(t.data) + at * ItemSize(t.dtype), t.dtype, &s);
       return s;
     }
-    default: return NumberAt(op, args, token);
+    default:
+      return NumberAt(op, args, token);
   }
 }
 
@@ -35,8 +37,10 @@ DType ComputeFor(const OpDef& op, const Args& args, size_t i) {
         p.AddTensor(t.dtype, t.rank);
         break;
       }
-      case Kind::tensor: break;  // a number on the device: its kind is the tensors'
-      default: p.AddScalar(NumberFor(op, args, token, i));
+      case Kind::tensor:
+        break;  // a number on the device: its kind is the tensors'
+      default:
+        p.AddScalar(NumberFor(op, args, token, i));
     }
   }
   const DType compute = p.Result();
@@ -85,7 +89,8 @@ void RunOne(const Call& c, size_t i, Parallel& parallel) {
   }
   if (&kernel == &simd::kPow && p.number[1]) p.kernel = &PowerKernel(numbers[1], p.compute);
   p.out = &OutList(c.op, c.args)[i];
-  if (const Token number{c.op.slots[kNumberSlot]}; number.index != 0xff) p.imm.Set(0, NumberFor(c.op, c.args, number, i));
+  if (const Token number{c.op.slots[kNumberSlot]}; number.index != 0xff)
+    p.imm.Set(0, NumberFor(c.op, c.args, number, i));
   simd::RunPointwise(p, parallel);
 }
 
@@ -98,20 +103,23 @@ Status PrepareForeach(Planning& plan) {
   double cost = 0;
   for (size_t i = 0; i < out.size(); ++i) {
     const std::string_view name = plan.op.params[plan.op.slots[kOutSlot]].name;
-    if (out[i].dtype == DType::none) return plan.Refuse("{}[{}] is null.", name, i).Remedy("Every tensor of the list must exist.");
+    if (out[i].dtype == DType::none)
+      return plan.Refuse("{}[{}] is null.", name, i).Remedy("Every tensor of the list must exist.");
     for (size_t k = 0; k < static_cast<size_t>(kernel.arity); ++k) {
       const Token token{plan.op.slots[k]};
       if (!IsList(plan.op, token.index)) continue;
       const Tensor& t = plan.args[ListToken{token}][i];
       if (t.dtype != DType::none && ExpandsTo(t.Shape(), out[i].Shape())) continue;
-      return plan.Refuse("{}[{}] has shape {}, but {}[{}] has shape {}.", plan.ParamName(token), i, ShapeText(t.Shape()), name, i,
-                         ShapeText(out[i].Shape()))
+      return plan
+          .Refuse("{}[{}] has shape {}, but {}[{}] has shape {}.", plan.ParamName(token), i, ShapeText(t.Shape()), name,
+                  i, ShapeText(out[i].Shape()))
           .Remedy("The lists must agree in shape, tensor by tensor.");
     }
     const DType compute = ComputeFor(plan.op, plan.args, i);
     if (!kernel.types.Has(compute) || !CanCast(compute, out[i].dtype)) {
-      return plan.Refuse("element {} would be computed in {} and stored in {} ({}), which the operator does not support.", i,
-                         Name(compute), name, Name(out[i].dtype))
+      return plan
+          .Refuse("element {} would be computed in {} and stored in {} ({}), which the operator does not support.", i,
+                  Name(compute), name, Name(out[i].dtype))
           .Remedy("Cast the tensors to one type that holds the result.");
     }
     cost += simd::PointwiseNs(kernel, out[i].Numel());
@@ -136,10 +144,11 @@ Status RunForeach(const Call& c) {
   }
   if (small.empty()) return {};
   const int64_t average = elements / static_cast<int64_t>(small.size()) + 64;
-  c.parallel.For(static_cast<int64_t>(small.size()), std::max<int64_t>(1, kLarge / average), [&](int64_t begin, int64_t end) {
-    SerialParallel serial;
-    for (int64_t i = begin; i < end; ++i) RunOne(c, small[static_cast<size_t>(i)], serial);
-  });
+  c.parallel.For(static_cast<int64_t>(small.size()), std::max<int64_t>(1, kLarge / average),
+                 [&](int64_t begin, int64_t end) {
+                   SerialParallel serial;
+                   for (int64_t i = begin; i < end; ++i) RunOne(c, small[static_cast<size_t>(i)], serial);
+                 });
   return {};
 }
 

@@ -1,5 +1,5 @@
-// Padding by reflection and by the nearest edge in the last one, two or three dimensions, and its gradient. Plain loops over
-// rows: elements are moved as they are, gradients are summed in the compute type and rounded once.
+// Padding by reflection and by the nearest edge in the last one, two or three dimensions, and its gradient. Plain loops
+// over rows: elements are moved as they are, gradients are summed in the compute type and rounded once.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -43,7 +43,8 @@ struct Map {
       const bool padded = back < dims;
       const int64_t size = padded ? SizeAt(x, back) : 1;
       in[2 - back] = size;
-      from[2 - back] = Sources(size, padded ? padding[U(2 * back)] : 0, padded ? padding[U(2 * back + 1)] : 0, (imm & kReflect) != 0);
+      from[2 - back] = Sources(size, padded ? padding[U(2 * back)] : 0, padded ? padding[U(2 * back + 1)] : 0,
+                               (imm & kReflect) != 0);
     }
     for (int d = 0; d < x.rank - dims; ++d) outer *= x.shape[U(d)];
   }
@@ -56,14 +57,16 @@ struct Map {
   }
 };
 
-Status WantPadded(const Planning& plan, const Tensor& x, TensorToken x_name, std::span<const int64_t> padding, TensorToken out) {
+Status WantPadded(const Planning& plan, const Tensor& x, TensorToken x_name, std::span<const int64_t> padding,
+                  TensorToken out) {
   const int dims = static_cast<int>(plan.op.imm & 7);
   if (x.rank != dims + 1 && x.rank != dims + 2) {
     return plan.Refuse("{} has {} dimensions.", plan.ParamName(x_name), x.rank)
         .Remedy("Padding of {} dimensions takes {} or {}.", dims, dims + 1, dims + 2);
   }
   if (padding.size() != U(2 * dims)) {
-    return plan.Refuse("padding has {} values.", padding.size()).Remedy("Give two for each of the last {} dimensions.", dims);
+    return plan.Refuse("padding has {} values.", padding.size())
+        .Remedy("Give two for each of the last {} dimensions.", dims);
   }
   Dims want = DimsOf(x);
   for (int back = 0; back < dims; ++back) {
@@ -108,11 +111,20 @@ consteval Builder Padded(int64_t imm, std::string_view like) {
         const simd::DenseIn x(c.args[A::self], c.parallel);
         const simd::DenseOut y(c.args[A::out], c.parallel);
         switch (ItemSize(x->dtype)) {
-          case 1: Move<uint8_t>(map, x->data, y->data, c.parallel); break;
-          case 2: Move<uint16_t>(map, x->data, y->data, c.parallel); break;
-          case 4: Move<uint32_t>(map, x->data, y->data, c.parallel); break;
-          case 8: Move<uint64_t>(map, x->data, y->data, c.parallel); break;
-          default: Move<Wide>(map, x->data, y->data, c.parallel);
+          case 1:
+            Move<uint8_t>(map, x->data, y->data, c.parallel);
+            break;
+          case 2:
+            Move<uint16_t>(map, x->data, y->data, c.parallel);
+            break;
+          case 4:
+            Move<uint32_t>(map, x->data, y->data, c.parallel);
+            break;
+          case 8:
+            Move<uint64_t>(map, x->data, y->data, c.parallel);
+            break;
+          default:
+            Move<Wide>(map, x->data, y->data, c.parallel);
         }
         return {};
       });
@@ -154,11 +166,17 @@ NPU_OP(ReflectionPad3d) = Padded<abi::ReflectionPad3d>(3 | kReflect, "torch.ops.
 NPU_OP(ReplicationPad1d) = Padded<abi::ReplicationPad1d>(1, "torch.ops.aten.replication_pad1d(self, padding)");
 NPU_OP(ReplicationPad2d) = Padded<abi::ReplicationPad2d>(2, "torch.ops.aten.replication_pad2d(self, padding)");
 NPU_OP(ReplicationPad3d) = Padded<abi::ReplicationPad3d>(3, "torch.ops.aten.replication_pad3d(self, padding)");
-NPU_OP(ReflectionPad1dBackward) = PaddedBackward<abi::ReflectionPad1dBackward>(1 | kReflect, "torch.ops.aten.reflection_pad1d_backward(gradOutput, self, padding)");
-NPU_OP(ReflectionPad2dBackward) = PaddedBackward<abi::ReflectionPad2dBackward>(2 | kReflect, "torch.ops.aten.reflection_pad2d_backward(gradOutput, self, padding)");
-NPU_OP(ReflectionPad3dBackward) = PaddedBackward<abi::ReflectionPad3dBackward>(3 | kReflect, "torch.ops.aten.reflection_pad3d_backward(gradOutput, self, padding)");
-NPU_OP(ReplicationPad1dBackward) = PaddedBackward<abi::ReplicationPad1dBackward>(1, "torch.ops.aten.replication_pad1d_backward(gradOutput, self, padding)");
-NPU_OP(ReplicationPad2dBackward) = PaddedBackward<abi::ReplicationPad2dBackward>(2, "torch.ops.aten.replication_pad2d_backward(gradOutput, self, padding)");
-NPU_OP(ReplicationPad3dBackward) = PaddedBackward<abi::ReplicationPad3dBackward>(3, "torch.ops.aten.replication_pad3d_backward(gradOutput, self, padding)");
+NPU_OP(ReflectionPad1dBackward) = PaddedBackward<abi::ReflectionPad1dBackward>(
+    1 | kReflect, "torch.ops.aten.reflection_pad1d_backward(gradOutput, self, padding)");
+NPU_OP(ReflectionPad2dBackward) = PaddedBackward<abi::ReflectionPad2dBackward>(
+    2 | kReflect, "torch.ops.aten.reflection_pad2d_backward(gradOutput, self, padding)");
+NPU_OP(ReflectionPad3dBackward) = PaddedBackward<abi::ReflectionPad3dBackward>(
+    3 | kReflect, "torch.ops.aten.reflection_pad3d_backward(gradOutput, self, padding)");
+NPU_OP(ReplicationPad1dBackward) = PaddedBackward<abi::ReplicationPad1dBackward>(
+    1, "torch.ops.aten.replication_pad1d_backward(gradOutput, self, padding)");
+NPU_OP(ReplicationPad2dBackward) = PaddedBackward<abi::ReplicationPad2dBackward>(
+    2, "torch.ops.aten.replication_pad2d_backward(gradOutput, self, padding)");
+NPU_OP(ReplicationPad3dBackward) = PaddedBackward<abi::ReplicationPad3dBackward>(
+    3, "torch.ops.aten.replication_pad3d_backward(gradOutput, self, padding)");
 
 }  // namespace npu::ops

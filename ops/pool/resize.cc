@@ -1,6 +1,6 @@
-// Resizing in one, two and three dimensions: nearest, linear, cubic and antialiased. Each dimension is a short list of taps
-// for each position; dimensions are done one after the other, and the gradient runs the same taps backwards. Plain loops;
-// nearest and bilinear images have kernels of their own (upsample.cc).
+// Resizing in one, two and three dimensions: nearest, linear, cubic and antialiased. Each dimension is a short list of
+// taps for each position; dimensions are done one after the other, and the gradient runs the same taps backwards. Plain
+// loops; nearest and bilinear images have kernels of their own (upsample.cc).
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -104,7 +104,8 @@ Taps<T> TapsOf(Filter filter, int64_t in, int64_t out, bool corners, double fact
       t.Add(i + 1, part);
     } else {
       const T floor = std::floor(at), part = at - floor;
-      for (int64_t k = -1; k < 3; ++k) t.Add(static_cast<int64_t>(floor) + k, Cubic(part - static_cast<T>(k), T(-0.75)));
+      for (int64_t k = -1; k < 3; ++k)
+        t.Add(static_cast<int64_t>(floor) + k, Cubic(part - static_cast<T>(k), T(-0.75)));
     }
   }
   return t;
@@ -145,7 +146,8 @@ Status CheckResize(Planning& p) {
   const auto size = p.args[IntsIn{{op.slots[kOutputSize]}}];
   for (const auto& [t, name] : {std::pair{&x, kx}, {&y, ky}}) {
     if (t->rank != dims + 2) {
-      return p.Refuse("{} has {} dimensions.", p.ParamName(name), t->rank).Remedy("Pass batch, channels and {} dimensions.", dims);
+      return p.Refuse("{} has {} dimensions.", p.ParamName(name), t->rank)
+          .Remedy("Pass batch, channels and {} dimensions.", dims);
     }
   }
   const Tensor& image = backward ? y : x;
@@ -157,7 +159,9 @@ Status CheckResize(Planning& p) {
   }
   if (backward) {
     Dims given;
-    for (int64_t n : p.args[IntsIn{{op.slots[kInputSize]}}].first(std::min<size_t>(kMaxRank, p.args[IntsIn{{op.slots[kInputSize]}}].size()))) given.Push(n);
+    for (int64_t n : p.args[IntsIn{{op.slots[kInputSize]}}].first(
+             std::min<size_t>(kMaxRank, p.args[IntsIn{{op.slots[kInputSize]}}].size())))
+      given.Push(n);
     NPU_TRY(WantShape(p, ky, given, "inputSize says so"));
   }
   Dims want = DimsOf(image);
@@ -168,7 +172,8 @@ Status CheckResize(Planning& p) {
 Status RunResize(const Call& c) {
   const OpDef& op = c.op;
   const int dims = DimsOfOp(op);
-  const bool backward = (op.imm & kBackward) != 0, corners = op.slots[kCorners] != 0xff && c.args[BoolIn{{op.slots[kCorners]}}];
+  const bool backward = (op.imm & kBackward) != 0,
+             corners = op.slots[kCorners] != 0xff && c.args[BoolIn{{op.slots[kCorners]}}];
   const Tensor &x = *c.args.Maybe(TensorToken{{op.slots[kX]}}), &y = *c.args.Maybe(TensorToken{{op.slots[kY]}});
   return WithFloat(x.dtype, [&]<class T>() -> Status {
     const Values<T> from(x, c.parallel);
@@ -198,25 +203,36 @@ Status RunResize(const Call& c) {
 }
 
 template <class... T>
-consteval Builder Resize(Builder b, int dims, Filter filter, TensorIn x, IntsIn size, TensorOut y, std::string_view like, T... scales) {
-  b = b.Rules(DtypeIn(x, filter <= Filter::kNearestExact ? kFloats | TypeSet{DType::u8} : kFloats), AnyShape(y), SameDtype(x, y))
-          .Slot(kX, x).Slot(kOutputSize, size).Slot(kY, y)
+consteval Builder Resize(Builder b, int dims, Filter filter, TensorIn x, IntsIn size, TensorOut y,
+                         std::string_view like, T... scales) {
+  b = b.Rules(DtypeIn(x, filter <= Filter::kNearestExact ? kFloats | TypeSet{DType::u8} : kFloats), AnyShape(y),
+              SameDtype(x, y))
+          .Slot(kX, x)
+          .Slot(kOutputSize, size)
+          .Slot(kY, y)
           .Imm(static_cast<int64_t>(filter) | int64_t{dims} << 8)
           .Tolerance(filter <= Filter::kNearestExact ? "exact" : "accumulated")
-          .Like(like).Prepares(CheckResize).Does(RunResize);
+          .Like(like)
+          .Prepares(CheckResize)
+          .Does(RunResize);
   size_t i = kScales;
   ((b = b.Slot(i++, scales)), ...);
   return b;
 }
 
 template <class... T>
-consteval Builder ResizeBackward(Builder b, int dims, Filter filter, TensorIn dy, IntsIn size, IntsIn input_size, TensorOut dx,
-                                 std::string_view like, T... scales) {
+consteval Builder ResizeBackward(Builder b, int dims, Filter filter, TensorIn dy, IntsIn size, IntsIn input_size,
+                                 TensorOut dx, std::string_view like, T... scales) {
   b = b.Rules(DtypeIn(dy, kFloats), AnyShape(dx), SameDtype(dy, dx))
-          .Slot(kX, dy).Slot(kOutputSize, size).Slot(kInputSize, input_size).Slot(kY, dx)
+          .Slot(kX, dy)
+          .Slot(kOutputSize, size)
+          .Slot(kInputSize, input_size)
+          .Slot(kY, dx)
           .Imm(static_cast<int64_t>(filter) | kBackward | int64_t{dims} << 8)
           .Tolerance("accumulated")
-          .Like(like).Prepares(CheckResize).Does(RunResize);
+          .Like(like)
+          .Prepares(CheckResize)
+          .Does(RunResize);
   size_t i = kScales;
   ((b = b.Slot(i++, scales)), ...);
   return b;
@@ -225,89 +241,123 @@ consteval Builder ResizeBackward(Builder b, int dims, Filter filter, TensorIn dy
 }  // namespace
 
 using abi::UpsampleNearest1d, abi::UpsampleNearest1dV2, abi::UpsampleNearestExact1d, abi::UpsampleLinear1d;
-NPU_OP(UpsampleNearest1d) = Resize(Op<UpsampleNearest1d>(), 1, Filter::kNearest, UpsampleNearest1d::self, UpsampleNearest1d::outputSize,
-    UpsampleNearest1d::out, "torch.ops.aten.upsample_nearest1d(self, outputSize)");
+NPU_OP(UpsampleNearest1d) = Resize(Op<UpsampleNearest1d>(), 1, Filter::kNearest, UpsampleNearest1d::self,
+                                   UpsampleNearest1d::outputSize, UpsampleNearest1d::out,
+                                   "torch.ops.aten.upsample_nearest1d(self, outputSize)");
 NPU_OP(UpsampleNearest1dV2) = Resize(Op<UpsampleNearest1dV2>(), 1, Filter::kNearest, UpsampleNearest1dV2::self,
-    UpsampleNearest1dV2::outputSize, UpsampleNearest1dV2::out, "torch.ops.aten.upsample_nearest1d(self, outputSize, scaleL or None)",
-    UpsampleNearest1dV2::scaleL);
-NPU_OP(UpsampleNearestExact1d) = Resize(Op<UpsampleNearestExact1d>(), 1, Filter::kNearestExact, UpsampleNearestExact1d::self,
-    UpsampleNearestExact1d::outputSize, UpsampleNearestExact1d::out,
-    "torch.ops.aten._upsample_nearest_exact1d(self, outputSize, scales or None)", UpsampleNearestExact1d::scales);
-NPU_OP(UpsampleLinear1d) = Resize(Op<UpsampleLinear1d>().Slot(kCorners, UpsampleLinear1d::alignCorners), 1, Filter::kLinear,
-    UpsampleLinear1d::self, UpsampleLinear1d::outputSize, UpsampleLinear1d::out,
-    "torch.ops.aten.upsample_linear1d(self, outputSize, alignCorners, scale or None)", UpsampleLinear1d::scale);
+                                     UpsampleNearest1dV2::outputSize, UpsampleNearest1dV2::out,
+                                     "torch.ops.aten.upsample_nearest1d(self, outputSize, scaleL or None)",
+                                     UpsampleNearest1dV2::scaleL);
+NPU_OP(UpsampleNearestExact1d) = Resize(Op<UpsampleNearestExact1d>(), 1, Filter::kNearestExact,
+                                        UpsampleNearestExact1d::self, UpsampleNearestExact1d::outputSize,
+                                        UpsampleNearestExact1d::out,
+                                        "torch.ops.aten._upsample_nearest_exact1d(self, outputSize, scales or None)",
+                                        UpsampleNearestExact1d::scales);
+NPU_OP(UpsampleLinear1d) = Resize(Op<UpsampleLinear1d>().Slot(kCorners, UpsampleLinear1d::alignCorners), 1,
+                                  Filter::kLinear, UpsampleLinear1d::self, UpsampleLinear1d::outputSize,
+                                  UpsampleLinear1d::out,
+                                  "torch.ops.aten.upsample_linear1d(self, outputSize, alignCorners, scale or None)",
+                                  UpsampleLinear1d::scale);
 
 using abi::UpsampleNearest1dBackward, abi::UpsampleNearestExact1dBackward, abi::UpsampleLinear1dBackward;
-NPU_OP(UpsampleNearest1dBackward) = ResizeBackward(Op<UpsampleNearest1dBackward>(), 1, Filter::kNearest, UpsampleNearest1dBackward::gradOut,
+NPU_OP(UpsampleNearest1dBackward) = ResizeBackward(
+    Op<UpsampleNearest1dBackward>(), 1, Filter::kNearest, UpsampleNearest1dBackward::gradOut,
     UpsampleNearest1dBackward::outputSize, UpsampleNearest1dBackward::inputSize, UpsampleNearest1dBackward::out,
-    "torch.ops.aten.upsample_nearest1d_backward(gradOut, outputSize, inputSize, scales or None)", UpsampleNearest1dBackward::scales);
-NPU_OP(UpsampleNearestExact1dBackward) = ResizeBackward(Op<UpsampleNearestExact1dBackward>(), 1, Filter::kNearestExact,
-    UpsampleNearestExact1dBackward::gradOutput, UpsampleNearestExact1dBackward::outputSize, UpsampleNearestExact1dBackward::inputSize,
-    UpsampleNearestExact1dBackward::out, "torch.ops.aten._upsample_nearest_exact1d_backward(gradOutput, outputSize, inputSize, scales or None)",
+    "torch.ops.aten.upsample_nearest1d_backward(gradOut, outputSize, inputSize, scales or None)",
+    UpsampleNearest1dBackward::scales);
+NPU_OP(UpsampleNearestExact1dBackward) = ResizeBackward(
+    Op<UpsampleNearestExact1dBackward>(), 1, Filter::kNearestExact, UpsampleNearestExact1dBackward::gradOutput,
+    UpsampleNearestExact1dBackward::outputSize, UpsampleNearestExact1dBackward::inputSize,
+    UpsampleNearestExact1dBackward::out,
+    "torch.ops.aten._upsample_nearest_exact1d_backward(gradOutput, outputSize, inputSize, scales or None)",
     UpsampleNearestExact1dBackward::scales);
-NPU_OP(UpsampleLinear1dBackward) = ResizeBackward(Op<UpsampleLinear1dBackward>().Slot(kCorners, UpsampleLinear1dBackward::alignCorners), 1,
-    Filter::kLinear, UpsampleLinear1dBackward::gradOut, UpsampleLinear1dBackward::outputSize, UpsampleLinear1dBackward::inputSize,
-    UpsampleLinear1dBackward::out, "torch.ops.aten.upsample_linear1d_backward(gradOut, outputSize, inputSize, alignCorners, scales or None)",
+NPU_OP(UpsampleLinear1dBackward) = ResizeBackward(
+    Op<UpsampleLinear1dBackward>().Slot(kCorners, UpsampleLinear1dBackward::alignCorners), 1, Filter::kLinear,
+    UpsampleLinear1dBackward::gradOut, UpsampleLinear1dBackward::outputSize, UpsampleLinear1dBackward::inputSize,
+    UpsampleLinear1dBackward::out,
+    "torch.ops.aten.upsample_linear1d_backward(gradOut, outputSize, inputSize, alignCorners, scales or None)",
     UpsampleLinear1dBackward::scales);
 
 using abi::UpsampleNearest3d, abi::UpsampleNearestExact3d, abi::UpsampleTrilinear3d;
-NPU_OP(UpsampleNearest3d) = Resize(Op<UpsampleNearest3d>(), 3, Filter::kNearest, UpsampleNearest3d::self, UpsampleNearest3d::outputSize,
-    UpsampleNearest3d::out, "torch.ops.aten.upsample_nearest3d(self, outputSize, scalesD or None, scalesH or None, scalesW or None)",
-    UpsampleNearest3d::scalesD, UpsampleNearest3d::scalesH, UpsampleNearest3d::scalesW);
-NPU_OP(UpsampleNearestExact3d) = Resize(Op<UpsampleNearestExact3d>(), 3, Filter::kNearestExact, UpsampleNearestExact3d::self,
+NPU_OP(UpsampleNearest3d) =
+    Resize(Op<UpsampleNearest3d>(), 3, Filter::kNearest, UpsampleNearest3d::self, UpsampleNearest3d::outputSize,
+           UpsampleNearest3d::out,
+           "torch.ops.aten.upsample_nearest3d(self, outputSize, scalesD or None, scalesH or None, scalesW or None)",
+           UpsampleNearest3d::scalesD, UpsampleNearest3d::scalesH, UpsampleNearest3d::scalesW);
+NPU_OP(UpsampleNearestExact3d) = Resize(
+    Op<UpsampleNearestExact3d>(), 3, Filter::kNearestExact, UpsampleNearestExact3d::self,
     UpsampleNearestExact3d::outputSize, UpsampleNearestExact3d::out,
     "torch.ops.aten._upsample_nearest_exact3d(self, outputSize, scalesD or None, scalesH or None, scalesW or None)",
     UpsampleNearestExact3d::scalesD, UpsampleNearestExact3d::scalesH, UpsampleNearestExact3d::scalesW);
-NPU_OP(UpsampleTrilinear3d) = Resize(Op<UpsampleTrilinear3d>().Slot(kCorners, UpsampleTrilinear3d::alignCorners), 3, Filter::kLinear,
-    UpsampleTrilinear3d::self, UpsampleTrilinear3d::outputSize, UpsampleTrilinear3d::out,
-    "torch.ops.aten.upsample_trilinear3d(self, outputSize, alignCorners, scalesD or None, scalesH or None, scalesW or None)",
-    UpsampleTrilinear3d::scalesD, UpsampleTrilinear3d::scalesH, UpsampleTrilinear3d::scalesW);
+NPU_OP(UpsampleTrilinear3d) = Resize(Op<UpsampleTrilinear3d>().Slot(kCorners, UpsampleTrilinear3d::alignCorners), 3,
+                                     Filter::kLinear, UpsampleTrilinear3d::self, UpsampleTrilinear3d::outputSize,
+                                     UpsampleTrilinear3d::out,
+                                     "torch.ops.aten.upsample_trilinear3d(self, outputSize, alignCorners, scalesD or "
+                                     "None, scalesH or None, scalesW or None)",
+                                     UpsampleTrilinear3d::scalesD, UpsampleTrilinear3d::scalesH,
+                                     UpsampleTrilinear3d::scalesW);
 
 using abi::UpsampleNearest3dBackward, abi::UpsampleNearestExact3dBackward, abi::UpsampleTrilinear3dBackward;
-NPU_OP(UpsampleNearest3dBackward) = ResizeBackward(Op<UpsampleNearest3dBackward>(), 3, Filter::kNearest, UpsampleNearest3dBackward::gradOut,
+NPU_OP(UpsampleNearest3dBackward) = ResizeBackward(
+    Op<UpsampleNearest3dBackward>(), 3, Filter::kNearest, UpsampleNearest3dBackward::gradOut,
     UpsampleNearest3dBackward::outputSize, UpsampleNearest3dBackward::inputSize, UpsampleNearest3dBackward::gradInput,
-    "torch.ops.aten.upsample_nearest3d_backward(gradOut, outputSize, inputSize, scalesD or None, scalesH or None, scalesW or None)",
+    "torch.ops.aten.upsample_nearest3d_backward(gradOut, outputSize, inputSize, scalesD or None, scalesH or None, "
+    "scalesW or None)",
     UpsampleNearest3dBackward::scalesD, UpsampleNearest3dBackward::scalesH, UpsampleNearest3dBackward::scalesW);
-NPU_OP(UpsampleNearestExact3dBackward) = ResizeBackward(Op<UpsampleNearestExact3dBackward>(), 3, Filter::kNearestExact,
-    UpsampleNearestExact3dBackward::gradOut, UpsampleNearestExact3dBackward::outputSize, UpsampleNearestExact3dBackward::inputSize,
-    UpsampleNearestExact3dBackward::gradInput,
-    "torch.ops.aten._upsample_nearest_exact3d_backward(gradOut, outputSize, inputSize, scalesD or None, scalesH or None, scalesW or None)",
-    UpsampleNearestExact3dBackward::scalesD, UpsampleNearestExact3dBackward::scalesH, UpsampleNearestExact3dBackward::scalesW);
-NPU_OP(UpsampleTrilinear3dBackward) = ResizeBackward(Op<UpsampleTrilinear3dBackward>().Slot(kCorners, UpsampleTrilinear3dBackward::alignCorners),
-    3, Filter::kLinear, UpsampleTrilinear3dBackward::gradOut, UpsampleTrilinear3dBackward::outputSize, UpsampleTrilinear3dBackward::inputSize,
-    UpsampleTrilinear3dBackward::gradInput,
-    "torch.ops.aten.upsample_trilinear3d_backward(gradOut, outputSize, inputSize, alignCorners, scalesD or None, scalesH or None, scalesW or None)",
+NPU_OP(UpsampleNearestExact3dBackward) =
+    ResizeBackward(Op<UpsampleNearestExact3dBackward>(), 3, Filter::kNearestExact,
+                   UpsampleNearestExact3dBackward::gradOut, UpsampleNearestExact3dBackward::outputSize,
+                   UpsampleNearestExact3dBackward::inputSize, UpsampleNearestExact3dBackward::gradInput,
+                   "torch.ops.aten._upsample_nearest_exact3d_backward(gradOut, outputSize, inputSize, scalesD or None, "
+                   "scalesH or None, scalesW or None)",
+                   UpsampleNearestExact3dBackward::scalesD, UpsampleNearestExact3dBackward::scalesH,
+                   UpsampleNearestExact3dBackward::scalesW);
+NPU_OP(UpsampleTrilinear3dBackward) = ResizeBackward(
+    Op<UpsampleTrilinear3dBackward>().Slot(kCorners, UpsampleTrilinear3dBackward::alignCorners), 3, Filter::kLinear,
+    UpsampleTrilinear3dBackward::gradOut, UpsampleTrilinear3dBackward::outputSize,
+    UpsampleTrilinear3dBackward::inputSize, UpsampleTrilinear3dBackward::gradInput,
+    "torch.ops.aten.upsample_trilinear3d_backward(gradOut, outputSize, inputSize, alignCorners, scalesD or None, "
+    "scalesH or None, scalesW or None)",
     UpsampleTrilinear3dBackward::scalesD, UpsampleTrilinear3dBackward::scalesH, UpsampleTrilinear3dBackward::scalesW);
 
 using abi::UpsampleBicubic2d, abi::UpsampleBicubic2dAA, abi::UpsampleBilinear2dAA;
-NPU_OP(UpsampleBicubic2d) = Resize(Op<UpsampleBicubic2d>().Slot(kCorners, UpsampleBicubic2d::alignCorners), 2, Filter::kCubic,
-    UpsampleBicubic2d::self, UpsampleBicubic2d::outputSize, UpsampleBicubic2d::out,
-    "torch.ops.aten.upsample_bicubic2d(self, outputSize, alignCorners, scalesH or None, scalesW or None)", UpsampleBicubic2d::scalesH,
-    UpsampleBicubic2d::scalesW);
-NPU_OP(UpsampleBicubic2dAA) = Resize(Op<UpsampleBicubic2dAA>().Slot(kCorners, UpsampleBicubic2dAA::alignCorners), 2, Filter::kCubicSmooth,
-    UpsampleBicubic2dAA::x, UpsampleBicubic2dAA::outputSize, UpsampleBicubic2dAA::out,
-    "torch.ops.aten._upsample_bicubic2d_aa(x, outputSize, alignCorners, scalesH or None, scalesW or None)", UpsampleBicubic2dAA::scalesH,
-    UpsampleBicubic2dAA::scalesW);
-NPU_OP(UpsampleBilinear2dAA) = Resize(Op<UpsampleBilinear2dAA>().Slot(kCorners, UpsampleBilinear2dAA::alignCorners), 2,
-    Filter::kLinearSmooth, UpsampleBilinear2dAA::input, UpsampleBilinear2dAA::outputSize, UpsampleBilinear2dAA::out,
-    "torch.ops.aten._upsample_bilinear2d_aa(input, outputSize, alignCorners, scalesH or None, scalesW or None)", UpsampleBilinear2dAA::scalesH,
-    UpsampleBilinear2dAA::scalesW);
+NPU_OP(UpsampleBicubic2d) =
+    Resize(Op<UpsampleBicubic2d>().Slot(kCorners, UpsampleBicubic2d::alignCorners), 2, Filter::kCubic,
+           UpsampleBicubic2d::self, UpsampleBicubic2d::outputSize, UpsampleBicubic2d::out,
+           "torch.ops.aten.upsample_bicubic2d(self, outputSize, alignCorners, scalesH or None, scalesW or None)",
+           UpsampleBicubic2d::scalesH, UpsampleBicubic2d::scalesW);
+NPU_OP(UpsampleBicubic2dAA) =
+    Resize(Op<UpsampleBicubic2dAA>().Slot(kCorners, UpsampleBicubic2dAA::alignCorners), 2, Filter::kCubicSmooth,
+           UpsampleBicubic2dAA::x, UpsampleBicubic2dAA::outputSize, UpsampleBicubic2dAA::out,
+           "torch.ops.aten._upsample_bicubic2d_aa(x, outputSize, alignCorners, scalesH or None, scalesW or None)",
+           UpsampleBicubic2dAA::scalesH, UpsampleBicubic2dAA::scalesW);
+NPU_OP(UpsampleBilinear2dAA) =
+    Resize(Op<UpsampleBilinear2dAA>().Slot(kCorners, UpsampleBilinear2dAA::alignCorners), 2, Filter::kLinearSmooth,
+           UpsampleBilinear2dAA::input, UpsampleBilinear2dAA::outputSize, UpsampleBilinear2dAA::out,
+           "torch.ops.aten._upsample_bilinear2d_aa(input, outputSize, alignCorners, scalesH or None, scalesW or None)",
+           UpsampleBilinear2dAA::scalesH, UpsampleBilinear2dAA::scalesW);
 
 using abi::UpsampleBicubic2dBackward, abi::UpsampleBicubic2dAAGrad, abi::UpsampleBilinear2dAABackward;
-NPU_OP(UpsampleBicubic2dBackward) = ResizeBackward(Op<UpsampleBicubic2dBackward>().Slot(kCorners, UpsampleBicubic2dBackward::alignCorners), 2,
-    Filter::kCubic, UpsampleBicubic2dBackward::gradOut, UpsampleBicubic2dBackward::outputSize, UpsampleBicubic2dBackward::inputSize,
-    UpsampleBicubic2dBackward::gradInput,
-    "torch.ops.aten.upsample_bicubic2d_backward(gradOut, outputSize, inputSize, alignCorners, scalesH or None, scalesW or None)",
-    UpsampleBicubic2dBackward::scalesH, UpsampleBicubic2dBackward::scalesW);
-NPU_OP(UpsampleBicubic2dAAGrad) = ResizeBackward(Op<UpsampleBicubic2dAAGrad>().Slot(kCorners, UpsampleBicubic2dAAGrad::alignCorners), 2,
-    Filter::kCubicSmooth, UpsampleBicubic2dAAGrad::gradOutput, UpsampleBicubic2dAAGrad::outputSize, UpsampleBicubic2dAAGrad::inputSize,
-    UpsampleBicubic2dAAGrad::out,
-    "torch.ops.aten._upsample_bicubic2d_aa_backward(gradOutput, outputSize, inputSize, alignCorners, scalesH or None, scalesW or None)",
-    UpsampleBicubic2dAAGrad::scalesH, UpsampleBicubic2dAAGrad::scalesW);
-NPU_OP(UpsampleBilinear2dAABackward) = ResizeBackward(Op<UpsampleBilinear2dAABackward>().Slot(kCorners, UpsampleBilinear2dAABackward::alignCorners),
-    2, Filter::kLinearSmooth, UpsampleBilinear2dAABackward::gradOutput, UpsampleBilinear2dAABackward::outputSize,
+NPU_OP(UpsampleBicubic2dBackward) =
+    ResizeBackward(Op<UpsampleBicubic2dBackward>().Slot(kCorners, UpsampleBicubic2dBackward::alignCorners), 2,
+                   Filter::kCubic, UpsampleBicubic2dBackward::gradOut, UpsampleBicubic2dBackward::outputSize,
+                   UpsampleBicubic2dBackward::inputSize, UpsampleBicubic2dBackward::gradInput,
+                   "torch.ops.aten.upsample_bicubic2d_backward(gradOut, outputSize, inputSize, alignCorners, scalesH "
+                   "or None, scalesW or None)",
+                   UpsampleBicubic2dBackward::scalesH, UpsampleBicubic2dBackward::scalesW);
+NPU_OP(UpsampleBicubic2dAAGrad) =
+    ResizeBackward(Op<UpsampleBicubic2dAAGrad>().Slot(kCorners, UpsampleBicubic2dAAGrad::alignCorners), 2,
+                   Filter::kCubicSmooth, UpsampleBicubic2dAAGrad::gradOutput, UpsampleBicubic2dAAGrad::outputSize,
+                   UpsampleBicubic2dAAGrad::inputSize, UpsampleBicubic2dAAGrad::out,
+                   "torch.ops.aten._upsample_bicubic2d_aa_backward(gradOutput, outputSize, inputSize, alignCorners, "
+                   "scalesH or None, scalesW or None)",
+                   UpsampleBicubic2dAAGrad::scalesH, UpsampleBicubic2dAAGrad::scalesW);
+NPU_OP(UpsampleBilinear2dAABackward) = ResizeBackward(
+    Op<UpsampleBilinear2dAABackward>().Slot(kCorners, UpsampleBilinear2dAABackward::alignCorners), 2,
+    Filter::kLinearSmooth, UpsampleBilinear2dAABackward::gradOutput, UpsampleBilinear2dAABackward::outputSize,
     UpsampleBilinear2dAABackward::inputSize, UpsampleBilinear2dAABackward::out,
-    "torch.ops.aten._upsample_bilinear2d_aa_backward(gradOutput, outputSize, inputSize, alignCorners, scalesH or None, scalesW or None)",
+    "torch.ops.aten._upsample_bilinear2d_aa_backward(gradOutput, outputSize, inputSize, alignCorners, scalesH or None, "
+    "scalesW or None)",
     UpsampleBilinear2dAABackward::scalesH, UpsampleBilinear2dAABackward::scalesW);
 
 }  // namespace npu::ops

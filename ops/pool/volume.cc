@@ -1,5 +1,5 @@
-// Max and average pooling in three dimensions, adaptive pooling, and the way back from pooled values to their places. Plain
-// loops over dense planes; sums are in the compute type and rounded once.
+// Max and average pooling in three dimensions, adaptive pooling, and the way back from pooled values to their places.
+// Plain loops over dense planes; sums are in the compute type and rounded once.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -42,11 +42,13 @@ int64_t Pick(std::span<const int64_t> list, size_t d, int64_t missing) {
 
 Status CheckVolume(const Planning& p, const Tensor& t, TensorToken name, int dims = 3) {
   if (t.rank != dims + 1 && t.rank != dims + 2) {
-    return p.Refuse("{} has {} dimensions.", p.ParamName(name), t.rank).Remedy("Pass {} dimensions behind channels, with or without a batch.", dims);
+    return p.Refuse("{} has {} dimensions.", p.ParamName(name), t.rank)
+        .Remedy("Pass {} dimensions behind channels, with or without a batch.", dims);
   }
   for (int d = t.rank - dims - 1; d < t.rank; ++d) {
     if (t.shape[U(d)] < 1) {
-      return p.Refuse("{} has shape {}.", p.ParamName(name), ShapeText(t.Shape())).Remedy("Only the batch may be empty.");
+      return p.Refuse("{} has shape {}.", p.ParamName(name), ShapeText(t.Shape()))
+          .Remedy("Only the batch may be empty.");
     }
   }
   return {};
@@ -56,17 +58,21 @@ Status CheckVolume(const Planning& p, const Tensor& t, TensorToken name, int dim
 Status MakeWindows(std::string_view op, const Tensor& x, const Numbers& n, Windows* w) {
   for (const auto* list : {&n.kernel, &n.stride, &n.padding, &n.dilation}) {
     if (list->size() > 3 || list->size() == 2)
-      return Error(Code::kInvalidParam, "{}: kernel size, stride, padding and dilation have {}, {}, {} and {} values.", op, n.kernel.size(),
-                   n.stride.size(), n.padding.size(), n.dilation.size())
+      return Error(Code::kInvalidParam, "{}: kernel size, stride, padding and dilation have {}, {}, {} and {} values.",
+                   op, n.kernel.size(), n.stride.size(), n.padding.size(), n.dilation.size())
           .Remedy("Give one value or three.");
   }
   for (size_t d = 0; d < 3; ++d) {
-    const int64_t k = Pick(n.kernel, d, 0), s = Pick(n.stride, d, k), p = Pick(n.padding, d, 0), dil = Pick(n.dilation, d, 1);
+    const int64_t k = Pick(n.kernel, d, 0), s = Pick(n.stride, d, k), p = Pick(n.padding, d, 0),
+                  dil = Pick(n.dilation, d, 1);
     const int64_t in = w->in[d] = x.shape[U(x.rank - 3) + d];
     const int64_t rest = in + 2 * p - dil * (k - 1) - 1;
     if (k < 1 || s < 1 || dil < 1 || p < 0 || 2 * p > k || (rest < 0 && (!n.ceil_mode || rest + s - 1 < 0))) {
-      return Error(Code::kInvalidParam, "{}: kernel {}, stride {}, padding {}, dilation {} for a dimension of {}.", op, k, s, p, dil, in)
-          .Remedy("Kernel, stride and dilation are at least 1, padding is at most half the kernel, which fits the padded dimension.");
+      return Error(Code::kInvalidParam, "{}: kernel {}, stride {}, padding {}, dilation {} for a dimension of {}.", op,
+                   k, s, p, dil, in)
+          .Remedy(
+              "Kernel, stride and dilation are at least 1, padding is at most half the kernel, which fits the padded "
+              "dimension.");
     }
     int64_t out = (rest + (n.ceil_mode ? s - 1 : 0)) / s + 1;
     if (n.ceil_mode && (out - 1) * s >= in + p) --out;
@@ -200,7 +206,8 @@ Status Largest(const Call& c, const Windows& w, const Tensor& x, const Tensor& y
 }
 
 // to[plane][index] += or = from, where planes of from and index have `n` elements and planes of `to` have `size`.
-Status Place(const Call& c, const Tensor& from, const Tensor& index, TensorToken index_name, const Tensor& to, int64_t planes, bool add) {
+Status Place(const Call& c, const Tensor& from, const Tensor& index, TensorToken index_name, const Tensor& to,
+             int64_t planes, bool add) {
   return WithNumber(to.dtype, [&]<class T>() -> Status {
     const Values<T> values(from, c.parallel);
     const Values<int64_t> at(index, c.parallel);
@@ -233,146 +240,186 @@ template <class A>
 Numbers AverageNumbers(const Args& a) {
   return {a[A::kernelSize], a[A::stride], a[A::padding], {}, a[A::ceilMode]};
 }
-NPU_OP(AvgPool3d) = Op<AvgPool3d>()
-    .Rules(FloatTensors(AvgPool3d::self, AvgPool3d::out), SameDtype(AvgPool3d::self, AvgPool3d::out), AnyShape(AvgPool3d::out))
-    .Uses(AvgPool3d::kernelSize, AvgPool3d::stride, AvgPool3d::padding, AvgPool3d::ceilMode, AvgPool3d::countIncludePad, AvgPool3d::divisorOverride)
-    .Tolerance("accumulated")
-    .Like("torch.ops.aten.avg_pool3d(self, kernelSize, stride, padding, ceilMode, countIncludePad, divisorOverride or None)")
-    .Prepares([](Planning& p) -> Status {
-      Windows w;
-      NPU_TRY(CheckVolume(p, p.args[AvgPool3d::self], AvgPool3d::self));
-      NPU_TRY(MakeWindows(p.op.name, p.args[AvgPool3d::self], AverageNumbers<AvgPool3d>(p.args), &w));
-      return WantPooled(p, p.args[AvgPool3d::self], w, AvgPool3d::out);
-    })
-    .Does([](const Call& c) -> Status {
-      Windows w;
-      NPU_TRY(MakeWindows(c.op.name, c.args[AvgPool3d::self], AverageNumbers<AvgPool3d>(c.args), &w));
-      return Average(c, w, {c.args[AvgPool3d::countIncludePad], c.args[AvgPool3d::divisorOverride]}, c.args[AvgPool3d::self], c.args[AvgPool3d::out]);
-    });
-NPU_OP(AvgPool3dBackward) = Op<AvgPool3dBackward>()
-    .Rules(FloatTensors(AvgPool3dBackward::gradOutput, AvgPool3dBackward::self, AvgPool3dBackward::output),
-           SameShape(AvgPool3dBackward::self, AvgPool3dBackward::output))
-    .Uses(AvgPool3dBackward::kernelSize, AvgPool3dBackward::stride, AvgPool3dBackward::padding, AvgPool3dBackward::ceilMode,
-          AvgPool3dBackward::countIncludePad, AvgPool3dBackward::divisorOverride)
-    .Tolerance("accumulated")
-    .Like("torch.ops.aten.avg_pool3d_backward(gradOutput, self, kernelSize, stride, padding, ceilMode, countIncludePad, divisorOverride or None)")
-    .Prepares([](Planning& p) -> Status {
-      Windows w;
-      NPU_TRY(CheckVolume(p, p.args[AvgPool3dBackward::self], AvgPool3dBackward::self));
-      NPU_TRY(MakeWindows(p.op.name, p.args[AvgPool3dBackward::self], AverageNumbers<AvgPool3dBackward>(p.args), &w));
-      return WantPooled(p, p.args[AvgPool3dBackward::self], w, AvgPool3dBackward::gradOutput);
-    })
-    .Does([](const Call& c) -> Status {
-      Windows w;
-      NPU_TRY(MakeWindows(c.op.name, c.args[AvgPool3dBackward::self], AverageNumbers<AvgPool3dBackward>(c.args), &w));
-      return AverageBackward(c, w, {c.args[AvgPool3dBackward::countIncludePad], c.args[AvgPool3dBackward::divisorOverride]},
-                             c.args[AvgPool3dBackward::gradOutput], c.args[AvgPool3dBackward::output]);
-    });
-NPU_OP(AdaptiveAvgPool3d) = Op<AdaptiveAvgPool3d>()
-    .Rules(FloatTensors(AdaptiveAvgPool3d::self, AdaptiveAvgPool3d::out), SameDtype(AdaptiveAvgPool3d::self, AdaptiveAvgPool3d::out),
-           AnyShape(AdaptiveAvgPool3d::out))
-    .Uses(AdaptiveAvgPool3d::outputSize)
-    .Tolerance("accumulated")
-    .Like("torch.ops.aten._adaptive_avg_pool3d(self, outputSize)")
-    .Prepares([](Planning& p) -> Status {
-      Windows w;
-      NPU_TRY(CheckVolume(p, p.args[AdaptiveAvgPool3d::self], AdaptiveAvgPool3d::self));
-      NPU_TRY(MakeAdaptive(p.op.name, p.args[AdaptiveAvgPool3d::self], p.args[AdaptiveAvgPool3d::outputSize], &w));
-      return WantPooled(p, p.args[AdaptiveAvgPool3d::self], w, AdaptiveAvgPool3d::out);
-    })
-    .Does([](const Call& c) -> Status {
-      Windows w;
-      NPU_TRY(MakeAdaptive(c.op.name, c.args[AdaptiveAvgPool3d::self], c.args[AdaptiveAvgPool3d::outputSize], &w));
-      return Average(c, w, {false}, c.args[AdaptiveAvgPool3d::self], c.args[AdaptiveAvgPool3d::out]);
-    });
-NPU_OP(AdaptiveAvgPool3dBackward) = Op<AdaptiveAvgPool3dBackward>()
-    .Rules(FloatTensors(AdaptiveAvgPool3dBackward::gradOutput, AdaptiveAvgPool3dBackward::self, AdaptiveAvgPool3dBackward::out),
-           SameShape(AdaptiveAvgPool3dBackward::self, AdaptiveAvgPool3dBackward::out))
-    .Tolerance("accumulated")
-    .Like("torch.ops.aten._adaptive_avg_pool3d_backward(gradOutput, self)")
-    .Prepares([](Planning& p) -> Status {
-      Windows w;
-      const Tensor& dy = p.args[AdaptiveAvgPool3dBackward::gradOutput];
-      NPU_TRY(CheckVolume(p, p.args[AdaptiveAvgPool3dBackward::self], AdaptiveAvgPool3dBackward::self));
-      NPU_TRY(CheckVolume(p, dy, AdaptiveAvgPool3dBackward::gradOutput));
-      NPU_TRY(MakeAdaptive(p.op.name, p.args[AdaptiveAvgPool3dBackward::self], dy.Shape().last(3), &w));
-      return WantPooled(p, p.args[AdaptiveAvgPool3dBackward::self], w, AdaptiveAvgPool3dBackward::gradOutput);
-    })
-    .Does([](const Call& c) -> Status {
-      Windows w;
-      const Tensor& dy = c.args[AdaptiveAvgPool3dBackward::gradOutput];
-      NPU_TRY(MakeAdaptive(c.op.name, c.args[AdaptiveAvgPool3dBackward::self], dy.Shape().last(3), &w));
-      return AverageBackward(c, w, {false}, dy, c.args[AdaptiveAvgPool3dBackward::out]);
-    });
+NPU_OP(AvgPool3d) =
+    Op<AvgPool3d>()
+        .Rules(FloatTensors(AvgPool3d::self, AvgPool3d::out), SameDtype(AvgPool3d::self, AvgPool3d::out),
+               AnyShape(AvgPool3d::out))
+        .Uses(AvgPool3d::kernelSize, AvgPool3d::stride, AvgPool3d::padding, AvgPool3d::ceilMode,
+              AvgPool3d::countIncludePad, AvgPool3d::divisorOverride)
+        .Tolerance("accumulated")
+        .Like(
+            "torch.ops.aten.avg_pool3d(self, kernelSize, stride, padding, ceilMode, countIncludePad, divisorOverride "
+            "or None)")
+        .Prepares([](Planning& p) -> Status {
+          Windows w;
+          NPU_TRY(CheckVolume(p, p.args[AvgPool3d::self], AvgPool3d::self));
+          NPU_TRY(MakeWindows(p.op.name, p.args[AvgPool3d::self], AverageNumbers<AvgPool3d>(p.args), &w));
+          return WantPooled(p, p.args[AvgPool3d::self], w, AvgPool3d::out);
+        })
+        .Does([](const Call& c) -> Status {
+          Windows w;
+          NPU_TRY(MakeWindows(c.op.name, c.args[AvgPool3d::self], AverageNumbers<AvgPool3d>(c.args), &w));
+          return Average(c, w, {c.args[AvgPool3d::countIncludePad], c.args[AvgPool3d::divisorOverride]},
+                         c.args[AvgPool3d::self], c.args[AvgPool3d::out]);
+        });
+NPU_OP(AvgPool3dBackward) =
+    Op<AvgPool3dBackward>()
+        .Rules(FloatTensors(AvgPool3dBackward::gradOutput, AvgPool3dBackward::self, AvgPool3dBackward::output),
+               SameShape(AvgPool3dBackward::self, AvgPool3dBackward::output))
+        .Uses(AvgPool3dBackward::kernelSize, AvgPool3dBackward::stride, AvgPool3dBackward::padding,
+              AvgPool3dBackward::ceilMode, AvgPool3dBackward::countIncludePad, AvgPool3dBackward::divisorOverride)
+        .Tolerance("accumulated")
+        .Like(
+            "torch.ops.aten.avg_pool3d_backward(gradOutput, self, kernelSize, stride, padding, ceilMode, "
+            "countIncludePad, divisorOverride or None)")
+        .Prepares([](Planning& p) -> Status {
+          Windows w;
+          NPU_TRY(CheckVolume(p, p.args[AvgPool3dBackward::self], AvgPool3dBackward::self));
+          NPU_TRY(
+              MakeWindows(p.op.name, p.args[AvgPool3dBackward::self], AverageNumbers<AvgPool3dBackward>(p.args), &w));
+          return WantPooled(p, p.args[AvgPool3dBackward::self], w, AvgPool3dBackward::gradOutput);
+        })
+        .Does([](const Call& c) -> Status {
+          Windows w;
+          NPU_TRY(
+              MakeWindows(c.op.name, c.args[AvgPool3dBackward::self], AverageNumbers<AvgPool3dBackward>(c.args), &w));
+          return AverageBackward(
+              c, w, {c.args[AvgPool3dBackward::countIncludePad], c.args[AvgPool3dBackward::divisorOverride]},
+              c.args[AvgPool3dBackward::gradOutput], c.args[AvgPool3dBackward::output]);
+        });
+NPU_OP(AdaptiveAvgPool3d) =
+    Op<AdaptiveAvgPool3d>()
+        .Rules(FloatTensors(AdaptiveAvgPool3d::self, AdaptiveAvgPool3d::out),
+               SameDtype(AdaptiveAvgPool3d::self, AdaptiveAvgPool3d::out), AnyShape(AdaptiveAvgPool3d::out))
+        .Uses(AdaptiveAvgPool3d::outputSize)
+        .Tolerance("accumulated")
+        .Like("torch.ops.aten._adaptive_avg_pool3d(self, outputSize)")
+        .Prepares([](Planning& p) -> Status {
+          Windows w;
+          NPU_TRY(CheckVolume(p, p.args[AdaptiveAvgPool3d::self], AdaptiveAvgPool3d::self));
+          NPU_TRY(MakeAdaptive(p.op.name, p.args[AdaptiveAvgPool3d::self], p.args[AdaptiveAvgPool3d::outputSize], &w));
+          return WantPooled(p, p.args[AdaptiveAvgPool3d::self], w, AdaptiveAvgPool3d::out);
+        })
+        .Does([](const Call& c) -> Status {
+          Windows w;
+          NPU_TRY(MakeAdaptive(c.op.name, c.args[AdaptiveAvgPool3d::self], c.args[AdaptiveAvgPool3d::outputSize], &w));
+          return Average(c, w, {false}, c.args[AdaptiveAvgPool3d::self], c.args[AdaptiveAvgPool3d::out]);
+        });
+NPU_OP(AdaptiveAvgPool3dBackward) =
+    Op<AdaptiveAvgPool3dBackward>()
+        .Rules(FloatTensors(AdaptiveAvgPool3dBackward::gradOutput, AdaptiveAvgPool3dBackward::self,
+                            AdaptiveAvgPool3dBackward::out),
+               SameShape(AdaptiveAvgPool3dBackward::self, AdaptiveAvgPool3dBackward::out))
+        .Tolerance("accumulated")
+        .Like("torch.ops.aten._adaptive_avg_pool3d_backward(gradOutput, self)")
+        .Prepares([](Planning& p) -> Status {
+          Windows w;
+          const Tensor& dy = p.args[AdaptiveAvgPool3dBackward::gradOutput];
+          NPU_TRY(CheckVolume(p, p.args[AdaptiveAvgPool3dBackward::self], AdaptiveAvgPool3dBackward::self));
+          NPU_TRY(CheckVolume(p, dy, AdaptiveAvgPool3dBackward::gradOutput));
+          NPU_TRY(MakeAdaptive(p.op.name, p.args[AdaptiveAvgPool3dBackward::self], dy.Shape().last(3), &w));
+          return WantPooled(p, p.args[AdaptiveAvgPool3dBackward::self], w, AdaptiveAvgPool3dBackward::gradOutput);
+        })
+        .Does([](const Call& c) -> Status {
+          Windows w;
+          const Tensor& dy = c.args[AdaptiveAvgPool3dBackward::gradOutput];
+          NPU_TRY(MakeAdaptive(c.op.name, c.args[AdaptiveAvgPool3dBackward::self], dy.Shape().last(3), &w));
+          return AverageBackward(c, w, {false}, dy, c.args[AdaptiveAvgPool3dBackward::out]);
+        });
 
-using abi::AdaptiveMaxPool3d, abi::AdaptiveMaxPool3dBackward, abi::MaxPool3dWithArgmax, abi::MaxPool3dWithArgmaxBackward;
+using abi::AdaptiveMaxPool3d, abi::AdaptiveMaxPool3dBackward, abi::MaxPool3dWithArgmax,
+    abi::MaxPool3dWithArgmaxBackward;
 NPU_OP(AdaptiveMaxPool3d) = Op<AdaptiveMaxPool3d>()
-    .Rules(FloatTensors(AdaptiveMaxPool3d::self, AdaptiveMaxPool3d::outputOut), SameDtype(AdaptiveMaxPool3d::self, AdaptiveMaxPool3d::outputOut),
-           AnyShapes(AdaptiveMaxPool3d::outputOut, AdaptiveMaxPool3d::indicesOut), DtypeIn(AdaptiveMaxPool3d::indicesOut, kIndexTypes))
-    .Uses(AdaptiveMaxPool3d::outputSize)
-    .Tolerance("exact")
-    .Like("torch.ops.aten.adaptive_max_pool3d(self, outputSize)")
-    .Prepares([](Planning& p) -> Status {
-      Windows w;
-      const Tensor& x = p.args[AdaptiveMaxPool3d::self];
-      NPU_TRY(CheckVolume(p, x, AdaptiveMaxPool3d::self));
-      NPU_TRY(MakeAdaptive(p.op.name, x, p.args[AdaptiveMaxPool3d::outputSize], &w));
-      NPU_TRY(WantPooled(p, x, w, AdaptiveMaxPool3d::outputOut));
-      return WantPooled(p, x, w, AdaptiveMaxPool3d::indicesOut);
-    })
-    .Does([](const Call& c) -> Status {
-      Windows w;
-      NPU_TRY(MakeAdaptive(c.op.name, c.args[AdaptiveMaxPool3d::self], c.args[AdaptiveMaxPool3d::outputSize], &w));
-      return Largest(c, w, c.args[AdaptiveMaxPool3d::self], c.args[AdaptiveMaxPool3d::outputOut], c.args[AdaptiveMaxPool3d::indicesOut]);
-    });
-NPU_OP(MaxPool3dWithArgmax) = Op<MaxPool3dWithArgmax>()
-    .Rules(FloatTensors(MaxPool3dWithArgmax::self, MaxPool3dWithArgmax::out), SameDtype(MaxPool3dWithArgmax::self, MaxPool3dWithArgmax::out),
-           AnyShapes(MaxPool3dWithArgmax::out, MaxPool3dWithArgmax::indices), DtypeIn(MaxPool3dWithArgmax::indices, kIndexTypes))
-    .Uses(MaxPool3dWithArgmax::kernelSize, MaxPool3dWithArgmax::stride, MaxPool3dWithArgmax::padding, MaxPool3dWithArgmax::dilation,
-          MaxPool3dWithArgmax::ceilMode)
-    .Tolerance("exact")
-    .Like("torch.ops.aten.max_pool3d_with_indices(self, kernelSize, stride, padding, dilation, ceilMode)")
-    .Prepares([](Planning& p) -> Status {
-      using A = MaxPool3dWithArgmax;
-      Windows w;
-      const Args& a = p.args;
-      NPU_TRY(CheckVolume(p, a[A::self], A::self));
-      NPU_TRY(MakeWindows(p.op.name, a[A::self], {a[A::kernelSize], a[A::stride], a[A::padding], a[A::dilation], a[A::ceilMode]}, &w));
-      NPU_TRY(WantPooled(p, a[A::self], w, A::out));
-      return WantPooled(p, a[A::self], w, A::indices);
-    })
-    .Does([](const Call& c) -> Status {
-      using A = MaxPool3dWithArgmax;
-      Windows w;
-      const Args& a = c.args;
-      NPU_TRY(MakeWindows(c.op.name, a[A::self], {a[A::kernelSize], a[A::stride], a[A::padding], a[A::dilation], a[A::ceilMode]}, &w));
-      return Largest(c, w, a[A::self], a[A::out], &a[A::indices]);
-    });
-NPU_OP(AdaptiveMaxPool3dBackward) = Op<AdaptiveMaxPool3dBackward>()
-    .Rules(FloatTensors(AdaptiveMaxPool3dBackward::gradOutput, AdaptiveMaxPool3dBackward::self, AdaptiveMaxPool3dBackward::gradInput),
-           SameShape(AdaptiveMaxPool3dBackward::self, AdaptiveMaxPool3dBackward::gradInput),
-           SameShape(AdaptiveMaxPool3dBackward::gradOutput, AdaptiveMaxPool3dBackward::indices), DtypeIn(AdaptiveMaxPool3dBackward::indices, kIndexTypes))
-    .Tolerance("accumulated")
-    .Like("torch.ops.aten.adaptive_max_pool3d_backward(gradOutput, self, indices)")
-    .Prepares([](Planning& p) { return CheckVolume(p, p.args[AdaptiveMaxPool3dBackward::self], AdaptiveMaxPool3dBackward::self); })
-    .Does([](const Call& c) {
-      using A = AdaptiveMaxPool3dBackward;
-      return Place(c, c.args[A::gradOutput], c.args[A::indices], A::indices, c.args[A::gradInput], PlanesOf(c.args[A::self]), true);
-    });
-NPU_OP(MaxPool3dWithArgmaxBackward) = Op<MaxPool3dWithArgmaxBackward>()
-    .Rules(FloatTensors(MaxPool3dWithArgmaxBackward::gradOutput, MaxPool3dWithArgmaxBackward::self, MaxPool3dWithArgmaxBackward::gradInput),
-           SameShape(MaxPool3dWithArgmaxBackward::self, MaxPool3dWithArgmaxBackward::gradInput),
-           SameShape(MaxPool3dWithArgmaxBackward::gradOutput, MaxPool3dWithArgmaxBackward::indices),
-           DtypeIn(MaxPool3dWithArgmaxBackward::indices, kIndexTypes))
-    .Uses(MaxPool3dWithArgmaxBackward::kernelSize, MaxPool3dWithArgmaxBackward::stride, MaxPool3dWithArgmaxBackward::padding,
-          MaxPool3dWithArgmaxBackward::dilation, MaxPool3dWithArgmaxBackward::ceilMode)
-    .Tolerance("accumulated")
-    .Like("torch.ops.aten.max_pool3d_with_indices_backward(gradOutput, self, kernelSize, stride, padding, dilation, ceilMode, indices)")
-    .Prepares([](Planning& p) { return CheckVolume(p, p.args[MaxPool3dWithArgmaxBackward::self], MaxPool3dWithArgmaxBackward::self); })
-    .Does([](const Call& c) {
-      using A = MaxPool3dWithArgmaxBackward;
-      return Place(c, c.args[A::gradOutput], c.args[A::indices], A::indices, c.args[A::gradInput], PlanesOf(c.args[A::self]), true);
-    });
+                                .Rules(FloatTensors(AdaptiveMaxPool3d::self, AdaptiveMaxPool3d::outputOut),
+                                       SameDtype(AdaptiveMaxPool3d::self, AdaptiveMaxPool3d::outputOut),
+                                       AnyShapes(AdaptiveMaxPool3d::outputOut, AdaptiveMaxPool3d::indicesOut),
+                                       DtypeIn(AdaptiveMaxPool3d::indicesOut, kIndexTypes))
+                                .Uses(AdaptiveMaxPool3d::outputSize)
+                                .Tolerance("exact")
+                                .Like("torch.ops.aten.adaptive_max_pool3d(self, outputSize)")
+                                .Prepares([](Planning& p) -> Status {
+                                  Windows w;
+                                  const Tensor& x = p.args[AdaptiveMaxPool3d::self];
+                                  NPU_TRY(CheckVolume(p, x, AdaptiveMaxPool3d::self));
+                                  NPU_TRY(MakeAdaptive(p.op.name, x, p.args[AdaptiveMaxPool3d::outputSize], &w));
+                                  NPU_TRY(WantPooled(p, x, w, AdaptiveMaxPool3d::outputOut));
+                                  return WantPooled(p, x, w, AdaptiveMaxPool3d::indicesOut);
+                                })
+                                .Does([](const Call& c) -> Status {
+                                  Windows w;
+                                  NPU_TRY(MakeAdaptive(c.op.name, c.args[AdaptiveMaxPool3d::self],
+                                                       c.args[AdaptiveMaxPool3d::outputSize], &w));
+                                  return Largest(c, w, c.args[AdaptiveMaxPool3d::self],
+                                                 c.args[AdaptiveMaxPool3d::outputOut],
+                                                 c.args[AdaptiveMaxPool3d::indicesOut]);
+                                });
+NPU_OP(MaxPool3dWithArgmax) =
+    Op<MaxPool3dWithArgmax>()
+        .Rules(FloatTensors(MaxPool3dWithArgmax::self, MaxPool3dWithArgmax::out),
+               SameDtype(MaxPool3dWithArgmax::self, MaxPool3dWithArgmax::out),
+               AnyShapes(MaxPool3dWithArgmax::out, MaxPool3dWithArgmax::indices),
+               DtypeIn(MaxPool3dWithArgmax::indices, kIndexTypes))
+        .Uses(MaxPool3dWithArgmax::kernelSize, MaxPool3dWithArgmax::stride, MaxPool3dWithArgmax::padding,
+              MaxPool3dWithArgmax::dilation, MaxPool3dWithArgmax::ceilMode)
+        .Tolerance("exact")
+        .Like("torch.ops.aten.max_pool3d_with_indices(self, kernelSize, stride, padding, dilation, ceilMode)")
+        .Prepares([](Planning& p) -> Status {
+          using A = MaxPool3dWithArgmax;
+          Windows w;
+          const Args& a = p.args;
+          NPU_TRY(CheckVolume(p, a[A::self], A::self));
+          NPU_TRY(MakeWindows(p.op.name, a[A::self],
+                              {a[A::kernelSize], a[A::stride], a[A::padding], a[A::dilation], a[A::ceilMode]}, &w));
+          NPU_TRY(WantPooled(p, a[A::self], w, A::out));
+          return WantPooled(p, a[A::self], w, A::indices);
+        })
+        .Does([](const Call& c) -> Status {
+          using A = MaxPool3dWithArgmax;
+          Windows w;
+          const Args& a = c.args;
+          NPU_TRY(MakeWindows(c.op.name, a[A::self],
+                              {a[A::kernelSize], a[A::stride], a[A::padding], a[A::dilation], a[A::ceilMode]}, &w));
+          return Largest(c, w, a[A::self], a[A::out], &a[A::indices]);
+        });
+NPU_OP(AdaptiveMaxPool3dBackward) =
+    Op<AdaptiveMaxPool3dBackward>()
+        .Rules(FloatTensors(AdaptiveMaxPool3dBackward::gradOutput, AdaptiveMaxPool3dBackward::self,
+                            AdaptiveMaxPool3dBackward::gradInput),
+               SameShape(AdaptiveMaxPool3dBackward::self, AdaptiveMaxPool3dBackward::gradInput),
+               SameShape(AdaptiveMaxPool3dBackward::gradOutput, AdaptiveMaxPool3dBackward::indices),
+               DtypeIn(AdaptiveMaxPool3dBackward::indices, kIndexTypes))
+        .Tolerance("accumulated")
+        .Like("torch.ops.aten.adaptive_max_pool3d_backward(gradOutput, self, indices)")
+        .Prepares([](Planning& p) {
+          return CheckVolume(p, p.args[AdaptiveMaxPool3dBackward::self], AdaptiveMaxPool3dBackward::self);
+        })
+        .Does([](const Call& c) {
+          using A = AdaptiveMaxPool3dBackward;
+          return Place(c, c.args[A::gradOutput], c.args[A::indices], A::indices, c.args[A::gradInput],
+                       PlanesOf(c.args[A::self]), true);
+        });
+NPU_OP(MaxPool3dWithArgmaxBackward) =
+    Op<MaxPool3dWithArgmaxBackward>()
+        .Rules(FloatTensors(MaxPool3dWithArgmaxBackward::gradOutput, MaxPool3dWithArgmaxBackward::self,
+                            MaxPool3dWithArgmaxBackward::gradInput),
+               SameShape(MaxPool3dWithArgmaxBackward::self, MaxPool3dWithArgmaxBackward::gradInput),
+               SameShape(MaxPool3dWithArgmaxBackward::gradOutput, MaxPool3dWithArgmaxBackward::indices),
+               DtypeIn(MaxPool3dWithArgmaxBackward::indices, kIndexTypes))
+        .Uses(MaxPool3dWithArgmaxBackward::kernelSize, MaxPool3dWithArgmaxBackward::stride,
+              MaxPool3dWithArgmaxBackward::padding, MaxPool3dWithArgmaxBackward::dilation,
+              MaxPool3dWithArgmaxBackward::ceilMode)
+        .Tolerance("accumulated")
+        .Like(
+            "torch.ops.aten.max_pool3d_with_indices_backward(gradOutput, self, kernelSize, stride, padding, dilation, "
+            "ceilMode, indices)")
+        .Prepares([](Planning& p) {
+          return CheckVolume(p, p.args[MaxPool3dWithArgmaxBackward::self], MaxPool3dWithArgmaxBackward::self);
+        })
+        .Does([](const Call& c) {
+          using A = MaxPool3dWithArgmaxBackward;
+          return Place(c, c.args[A::gradOutput], c.args[A::indices], A::indices, c.args[A::gradInput],
+                       PlanesOf(c.args[A::self]), true);
+        });
 
 using abi::MaxUnpool2d, abi::MaxUnpool3d;
 namespace {
@@ -388,26 +435,31 @@ Status WantUnpooled(const Planning& p, TensorToken out, int dims) {
 }
 }  // namespace
 NPU_OP(MaxUnpool2d) = Op<MaxUnpool2d>()
-    .Rules(DtypeIn(MaxUnpool2d::self, kNumbers), SameDtype(MaxUnpool2d::self, MaxUnpool2d::out), AnyShape(MaxUnpool2d::out),
-           SameShape(MaxUnpool2d::self, MaxUnpool2d::indices), DtypeIn(MaxUnpool2d::indices, kIndexTypes))
-    .Uses(MaxUnpool2d::outputSize)
-    .Tolerance("exact")
-    .Like("torch.ops.aten.max_unpool2d(self, indices, outputSize)")
-    .Prepares([](Planning& p) { return WantUnpooled<MaxUnpool2d>(p, MaxUnpool2d::out, 2); })
-    .Does([](const Call& c) {
-      using A = MaxUnpool2d;
-      return Place(c, c.args[A::self], c.args[A::indices], A::indices, c.args[A::out], PlanesOf(c.args[A::self], 2), false);
-    });
+                          .Rules(DtypeIn(MaxUnpool2d::self, kNumbers), SameDtype(MaxUnpool2d::self, MaxUnpool2d::out),
+                                 AnyShape(MaxUnpool2d::out), SameShape(MaxUnpool2d::self, MaxUnpool2d::indices),
+                                 DtypeIn(MaxUnpool2d::indices, kIndexTypes))
+                          .Uses(MaxUnpool2d::outputSize)
+                          .Tolerance("exact")
+                          .Like("torch.ops.aten.max_unpool2d(self, indices, outputSize)")
+                          .Prepares([](Planning& p) { return WantUnpooled<MaxUnpool2d>(p, MaxUnpool2d::out, 2); })
+                          .Does([](const Call& c) {
+                            using A = MaxUnpool2d;
+                            return Place(c, c.args[A::self], c.args[A::indices], A::indices, c.args[A::out],
+                                         PlanesOf(c.args[A::self], 2), false);
+                          });
 NPU_OP(MaxUnpool3d) = Op<MaxUnpool3d>()
-    .Rules(DtypeIn(MaxUnpool3d::self, kNumbers), SameDtype(MaxUnpool3d::self, MaxUnpool3d::outRef), AnyShape(MaxUnpool3d::outRef),
-           SameShape(MaxUnpool3d::self, MaxUnpool3d::indices), DtypeIn(MaxUnpool3d::indices, kIndexTypes))
-    .Uses(MaxUnpool3d::outputSize, MaxUnpool3d::stride, MaxUnpool3d::padding)
-    .Tolerance("exact")
-    .Like("torch.ops.aten.max_unpool3d(self, indices, outputSize, stride, padding)")
-    .Prepares([](Planning& p) { return WantUnpooled<MaxUnpool3d>(p, MaxUnpool3d::outRef, 3); })
-    .Does([](const Call& c) {
-      using A = MaxUnpool3d;
-      return Place(c, c.args[A::self], c.args[A::indices], A::indices, c.args[A::outRef], PlanesOf(c.args[A::self], 3), false);
-    });
+                          .Rules(DtypeIn(MaxUnpool3d::self, kNumbers),
+                                 SameDtype(MaxUnpool3d::self, MaxUnpool3d::outRef), AnyShape(MaxUnpool3d::outRef),
+                                 SameShape(MaxUnpool3d::self, MaxUnpool3d::indices),
+                                 DtypeIn(MaxUnpool3d::indices, kIndexTypes))
+                          .Uses(MaxUnpool3d::outputSize, MaxUnpool3d::stride, MaxUnpool3d::padding)
+                          .Tolerance("exact")
+                          .Like("torch.ops.aten.max_unpool3d(self, indices, outputSize, stride, padding)")
+                          .Prepares([](Planning& p) { return WantUnpooled<MaxUnpool3d>(p, MaxUnpool3d::outRef, 3); })
+                          .Does([](const Call& c) {
+                            using A = MaxUnpool3d;
+                            return Place(c, c.args[A::self], c.args[A::indices], A::indices, c.args[A::outRef],
+                                         PlanesOf(c.args[A::self], 3), false);
+                          });
 
 }  // namespace npu::ops

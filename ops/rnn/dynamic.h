@@ -1,4 +1,5 @@
-// Tokens of the recurrent operators by type name, which no row of abi/aclnn.tsv has (their inputs: abi/aclop_needed.tsv).
+// Tokens of the recurrent operators by type name, which no row of abi/aclnn.tsv has (their inputs:
+// abi/aclop_needed.tsv).
 #pragma once
 
 #include <string_view>
@@ -10,13 +11,15 @@ namespace npu::ops {
 struct DynamicRnn {
   static constexpr std::string_view kName = "DynamicRNN";
   static constexpr Param kParams[] = {
-      {"x", Kind::tensor, Role::in, false}, {"w", Kind::tensor, Role::in, false}, {"b", Kind::tensor,
-      Role::in, true}, {"seqLength", Kind::tensor, Role::in, true}, {"initH", Kind::tensor, Role::in, true},
-      {"initC", Kind::tensor, Role::in, true}, {"reverse", Kind::boolean, Role::in, false}, {"forgetBias",
-      Kind::real64, Role::in, false}, {"gateOrder", Kind::text, Role::in, false}, {"y", Kind::tensor,
-      Role::out, false}, {"outH", Kind::tensor, Role::out, false}, {"outC", Kind::tensor, Role::out, false},
-      {"i", Kind::tensor, Role::out, false}, {"j", Kind::tensor, Role::out, false}, {"f", Kind::tensor,
-      Role::out, false}, {"o", Kind::tensor, Role::out, false}, {"tanhC", Kind::tensor, Role::out, false}};
+      {"x", Kind::tensor, Role::in, false},        {"w", Kind::tensor, Role::in, false},
+      {"b", Kind::tensor, Role::in, true},         {"seqLength", Kind::tensor, Role::in, true},
+      {"initH", Kind::tensor, Role::in, true},     {"initC", Kind::tensor, Role::in, true},
+      {"reverse", Kind::boolean, Role::in, false}, {"forgetBias", Kind::real64, Role::in, false},
+      {"gateOrder", Kind::text, Role::in, false},  {"y", Kind::tensor, Role::out, false},
+      {"outH", Kind::tensor, Role::out, false},    {"outC", Kind::tensor, Role::out, false},
+      {"i", Kind::tensor, Role::out, false},       {"j", Kind::tensor, Role::out, false},
+      {"f", Kind::tensor, Role::out, false},       {"o", Kind::tensor, Role::out, false},
+      {"tanhC", Kind::tensor, Role::out, false}};
   static constexpr TensorIn x{0};
   static constexpr TensorIn w{1};
   static constexpr MaybeIn b{2};
@@ -39,15 +42,17 @@ struct DynamicRnn {
 struct DynamicRnnGrad {
   static constexpr std::string_view kName = "DynamicRNNGrad";
   static constexpr Param kParams[] = {
-      {"x", Kind::tensor, Role::in, false}, {"w", Kind::tensor, Role::in, false}, {"initH", Kind::tensor,
-      Role::in, true}, {"initC", Kind::tensor, Role::in, true}, {"h", Kind::tensor, Role::in, false}, {"c",
-      Kind::tensor, Role::in, false}, {"dy", Kind::tensor, Role::in, true}, {"dh", Kind::tensor, Role::in,
-      true}, {"dc", Kind::tensor, Role::in, true}, {"i", Kind::tensor, Role::in, false}, {"j", Kind::tensor,
-      Role::in, false}, {"f", Kind::tensor, Role::in, false}, {"o", Kind::tensor, Role::in, false}, {"tanhC",
-      Kind::tensor, Role::in, false}, {"seqLength", Kind::tensor, Role::in, true}, {"reverse", Kind::boolean,
-      Role::in, false}, {"gateOrder", Kind::text, Role::in, false}, {"dw", Kind::tensor, Role::out, false},
-      {"db", Kind::tensor, Role::out, false}, {"dx", Kind::tensor, Role::out, false}, {"dht", Kind::tensor,
-      Role::out, false}, {"dct", Kind::tensor, Role::out, false}};
+      {"x", Kind::tensor, Role::in, false},        {"w", Kind::tensor, Role::in, false},
+      {"initH", Kind::tensor, Role::in, true},     {"initC", Kind::tensor, Role::in, true},
+      {"h", Kind::tensor, Role::in, false},        {"c", Kind::tensor, Role::in, false},
+      {"dy", Kind::tensor, Role::in, true},        {"dh", Kind::tensor, Role::in, true},
+      {"dc", Kind::tensor, Role::in, true},        {"i", Kind::tensor, Role::in, false},
+      {"j", Kind::tensor, Role::in, false},        {"f", Kind::tensor, Role::in, false},
+      {"o", Kind::tensor, Role::in, false},        {"tanhC", Kind::tensor, Role::in, false},
+      {"seqLength", Kind::tensor, Role::in, true}, {"reverse", Kind::boolean, Role::in, false},
+      {"gateOrder", Kind::text, Role::in, false},  {"dw", Kind::tensor, Role::out, false},
+      {"db", Kind::tensor, Role::out, false},      {"dx", Kind::tensor, Role::out, false},
+      {"dht", Kind::tensor, Role::out, false},     {"dct", Kind::tensor, Role::out, false}};
   static constexpr TensorIn x{0};
   static constexpr TensorIn w{1};
   static constexpr MaybeIn initH{2};
@@ -75,13 +80,14 @@ struct DynamicRnnGrad {
 struct DynamicGru {
   static constexpr std::string_view kName = "DynamicGRUV2";
   static constexpr Param kParams[] = {
-      {"x", Kind::tensor, Role::in, false}, {"wx", Kind::tensor, Role::in, false}, {"wh", Kind::tensor,
-      Role::in, false}, {"bx", Kind::tensor, Role::in, true}, {"bh", Kind::tensor, Role::in, true},
-      {"seqLength", Kind::tensor, Role::in, true}, {"initH", Kind::tensor, Role::in, true}, {"reverse",
-      Kind::boolean, Role::in, false}, {"gateOrder", Kind::text, Role::in, false}, {"y", Kind::tensor,
-      Role::out, false}, {"outH", Kind::tensor, Role::out, false}, {"update", Kind::tensor, Role::out, false},
-      {"reset", Kind::tensor, Role::out, false}, {"fresh", Kind::tensor, Role::out, false}, {"hiddenNew",
-      Kind::tensor, Role::out, false}};
+      {"x", Kind::tensor, Role::in, false},         {"wx", Kind::tensor, Role::in, false},
+      {"wh", Kind::tensor, Role::in, false},        {"bx", Kind::tensor, Role::in, true},
+      {"bh", Kind::tensor, Role::in, true},         {"seqLength", Kind::tensor, Role::in, true},
+      {"initH", Kind::tensor, Role::in, true},      {"reverse", Kind::boolean, Role::in, false},
+      {"gateOrder", Kind::text, Role::in, false},   {"y", Kind::tensor, Role::out, false},
+      {"outH", Kind::tensor, Role::out, false},     {"update", Kind::tensor, Role::out, false},
+      {"reset", Kind::tensor, Role::out, false},    {"fresh", Kind::tensor, Role::out, false},
+      {"hiddenNew", Kind::tensor, Role::out, false}};
   static constexpr TensorIn x{0};
   static constexpr TensorIn wx{1};
   static constexpr TensorIn wh{2};
@@ -102,15 +108,16 @@ struct DynamicGru {
 struct DynamicGruGrad {
   static constexpr std::string_view kName = "DynamicGRUV2Grad";
   static constexpr Param kParams[] = {
-      {"x", Kind::tensor, Role::in, false}, {"wx", Kind::tensor, Role::in, false}, {"wh", Kind::tensor,
-      Role::in, false}, {"initH", Kind::tensor, Role::in, true}, {"h", Kind::tensor, Role::in, false}, {"dy",
-      Kind::tensor, Role::in, true}, {"dh", Kind::tensor, Role::in, true}, {"update", Kind::tensor, Role::in,
-      false}, {"reset", Kind::tensor, Role::in, false}, {"fresh", Kind::tensor, Role::in, false},
-      {"hiddenNew", Kind::tensor, Role::in, false}, {"seqLength", Kind::tensor, Role::in, true}, {"reverse",
-      Kind::boolean, Role::in, false}, {"gateOrder", Kind::text, Role::in, false}, {"dwx", Kind::tensor,
-      Role::out, false}, {"dwh", Kind::tensor, Role::out, false}, {"dbx", Kind::tensor, Role::out, false},
-      {"dbh", Kind::tensor, Role::out, false}, {"dx", Kind::tensor, Role::out, false}, {"dhPrev",
-      Kind::tensor, Role::out, false}};
+      {"x", Kind::tensor, Role::in, false},         {"wx", Kind::tensor, Role::in, false},
+      {"wh", Kind::tensor, Role::in, false},        {"initH", Kind::tensor, Role::in, true},
+      {"h", Kind::tensor, Role::in, false},         {"dy", Kind::tensor, Role::in, true},
+      {"dh", Kind::tensor, Role::in, true},         {"update", Kind::tensor, Role::in, false},
+      {"reset", Kind::tensor, Role::in, false},     {"fresh", Kind::tensor, Role::in, false},
+      {"hiddenNew", Kind::tensor, Role::in, false}, {"seqLength", Kind::tensor, Role::in, true},
+      {"reverse", Kind::boolean, Role::in, false},  {"gateOrder", Kind::text, Role::in, false},
+      {"dwx", Kind::tensor, Role::out, false},      {"dwh", Kind::tensor, Role::out, false},
+      {"dbx", Kind::tensor, Role::out, false},      {"dbh", Kind::tensor, Role::out, false},
+      {"dx", Kind::tensor, Role::out, false},       {"dhPrev", Kind::tensor, Role::out, false}};
   static constexpr TensorIn x{0};
   static constexpr TensorIn wx{1};
   static constexpr TensorIn wh{2};

@@ -1,5 +1,5 @@
-// LSTM and GRU as operators see them: layers and directions of a network, weights as lists in torch's order (wx, wh, and the
-// two biases when there are any, for each direction of each layer).
+// LSTM and GRU as operators see them: layers and directions of a network, weights as lists in torch's order (wx, wh,
+// and the two biases when there are any, for each direction of each layer).
 #pragma once
 
 #include <memory>
@@ -43,7 +43,8 @@ class ResultLists {
  public:
   ResultLists(std::span<const Tensor> list, int64_t count, int64_t size, Parallel& parallel) {
     for (int64_t i = 0; i < count; ++i) {
-      const bool given = i < static_cast<int64_t>(list.size()) && list[U(i)].dtype != DType::none && list[U(i)].Numel() >= size;
+      const bool given =
+          i < static_cast<int64_t>(list.size()) && list[U(i)].dtype != DType::none && list[U(i)].Numel() >= size;
       own_.emplace_back(given ? 0 : U(size));
       results_.push_back(given ? std::make_unique<Results<T>>(list[U(i)], parallel) : nullptr);
     }
@@ -55,10 +56,10 @@ class ResultLists {
   std::vector<std::vector<T>> own_;
 };
 
-// Reads sizes from the arguments and checks the weights. Packed input without sizes of its own: `packed` is the tensor of
-// batch sizes, whose values are read by ReadSteps when the call runs.
-Status PlanNetwork(std::string_view op, const Tensor& input, std::span<const Tensor> params, bool biased, int64_t layers, bool both, bool batch_first,
-                   int64_t blocks, Network* net);
+// Reads sizes from the arguments and checks the weights. Packed input without sizes of its own: `packed` is the tensor
+// of batch sizes, whose values are read by ReadSteps when the call runs.
+Status PlanNetwork(std::string_view op, const Tensor& input, std::span<const Tensor> params, bool biased,
+                   int64_t layers, bool both, bool batch_first, int64_t blocks, Network* net);
 Status ReadSteps(std::string_view op, const Tensor& input, const Tensor* batch_sizes, Parallel& parallel, Network* net);
 
 template <class T>
@@ -81,7 +82,8 @@ std::vector<T> SideBySide(const Network& net, const std::vector<const T*>& state
   std::vector<T> out(U(net.steps.rows * net.directions * net.hidden));
   for (int64_t d = 0; d < net.directions; ++d)
     for (int64_t r = 0; r < net.steps.rows; ++r)
-      std::copy(states[U(d)] + r * net.hidden, states[U(d)] + (r + 1) * net.hidden, out.data() + (r * net.directions + d) * net.hidden);
+      std::copy(states[U(d)] + r * net.hidden, states[U(d)] + (r + 1) * net.hidden,
+                out.data() + (r * net.directions + d) * net.hidden);
   return out;
 }
 

@@ -1,5 +1,5 @@
-// Sampling images and volumes at the places of a grid, its gradients, and the grid of an affine map. Plain loops, one channel
-// plane after the other at each place.
+// Sampling images and volumes at the places of a grid, its gradients, and the grid of an affine map. Plain loops, one
+// channel plane after the other at each place.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -76,7 +76,8 @@ std::array<T, 4> CubicSlopes(T t) {
   return {far(t + 1), near(t), -near(1 - t), -far(2 - t)};
 }
 
-// What one place of the grid reads: positions in a plane (−1 outside), weights, and how weights change with each coordinate.
+// What one place of the grid reads: positions in a plane (−1 outside), weights, and how weights change with each
+// coordinate.
 template <class T>
 struct Reads {
   int count = 0;
@@ -98,8 +99,10 @@ struct Sampling {
     std::array<Place<T>, 3> p{};
     for (int d = 0; d < dims; ++d) {
       p[U(d)] = Unnormalized(grid[dims - 1 - d], size[U(d)], corners);
-      if (mode != Mode::kCubic) p[U(d)] = Bound(p[U(d)], size[U(d)], border, corners);
-      else if (!(std::abs(p[U(d)].at) < T(1e9))) p[U(d)].at = -100;
+      if (mode != Mode::kCubic)
+        p[U(d)] = Bound(p[U(d)], size[U(d)], border, corners);
+      else if (!(std::abs(p[U(d)].at) < T(1e9)))
+        p[U(d)].at = -100;
     }
     if (mode == Mode::kNearest) {
       r->count = 1;
@@ -173,7 +176,8 @@ Status CheckGrid(const Planning& p, int dims, TensorToken out) {
         .Remedy("Pass batch, channels and {} dimensions, and a grid of as many coordinates for the same batch.", dims);
   }
   for (int d = 0; d < dims; ++d)
-    if (x.shape[U(d + 2)] < 1) return p.Refuse("input has shape {}.", ShapeText(x.Shape())).Remedy("Only the batch may be empty.");
+    if (x.shape[U(d + 2)] < 1)
+      return p.Refuse("input has shape {}.", ShapeText(x.Shape())).Remedy("Only the batch may be empty.");
   if (mode < 0 || mode > (dims == 2 ? 2 : 1) || padding < 0 || padding > 2) {
     return p.Refuse("interpolationMode is {} and paddingMode {}.", mode, padding)
         .Remedy("Modes: 0 linear, 1 nearest, 2 cubic (images only); paddings: 0 zeros, 1 border, 2 reflection.");
@@ -218,7 +222,8 @@ Status SampleBackward(const Call& c) {
   const Tensor &x = c.args[A::input], &grid = c.args[A::grid];
   const Sampling s = SamplingOf(x, c.args[A::interpolationMode], c.args[A::paddingMode], c.args[A::alignCorners]);
   const auto mask = c.args[A::outputMask];
-  const bool wants_x = (mask.empty() || mask[0]) && c.args[A::inputGrad].Numel() > 0, wants_grid = (mask.size() < 2 || mask[1]) && c.args[A::gridGrad].Numel() > 0;
+  const bool wants_x = (mask.empty() || mask[0]) && c.args[A::inputGrad].Numel() > 0,
+             wants_grid = (mask.size() < 2 || mask[1]) && c.args[A::gridGrad].Numel() > 0;
   return WithFloat(x.dtype, [&]<class T>() -> Status {
     const Values<T> in(x, c.parallel), g(grid, c.parallel), dy(c.args[A::gradOutput], c.parallel);
     std::optional<Results<T>> dx, dgrid;
@@ -253,7 +258,8 @@ Status SampleBackward(const Call& c) {
 template <class A>
 consteval Builder Sampler(int dims, std::string_view like) {
   return Op<A>()
-      .Rules(FloatTensors(A::input, A::grid, A::out), SameDtype(A::input, A::grid), SameDtype(A::input, A::out), AnyShape(A::out))
+      .Rules(FloatTensors(A::input, A::grid, A::out), SameDtype(A::input, A::grid), SameDtype(A::input, A::out),
+             AnyShape(A::out))
       .Uses(A::interpolationMode, A::paddingMode, A::alignCorners)
       .Imm(dims)
       .Tolerance("accumulated")
@@ -264,7 +270,8 @@ consteval Builder Sampler(int dims, std::string_view like) {
 template <class A>
 consteval Builder SamplerBackward(int dims, std::string_view like) {
   return Op<A>()
-      .Rules(FloatTensors(A::gradOutput, A::input, A::grid, A::inputGrad, A::gridGrad), AnyShapes(A::inputGrad, A::gridGrad))
+      .Rules(FloatTensors(A::gradOutput, A::input, A::grid, A::inputGrad, A::gridGrad),
+             AnyShapes(A::inputGrad, A::gridGrad))
       .Uses(A::interpolationMode, A::paddingMode, A::alignCorners, A::outputMask)
       .Imm(dims)
       .Tolerance("accumulated")
@@ -272,8 +279,10 @@ consteval Builder SamplerBackward(int dims, std::string_view like) {
       .Prepares([](Planning& p) -> Status {
         NPU_TRY(CheckGrid<A>(p, static_cast<int>(p.op.imm), A::gradOutput));
         const auto mask = p.args[A::outputMask];
-        if (mask.empty() || mask[0]) NPU_TRY(WantShape(p, A::inputGrad, DimsOf(p.args[A::input]), "it is the gradient of input"));
-        if (mask.size() < 2 || mask[1]) NPU_TRY(WantShape(p, A::gridGrad, DimsOf(p.args[A::grid]), "it is the gradient of grid"));
+        if (mask.empty() || mask[0])
+          NPU_TRY(WantShape(p, A::inputGrad, DimsOf(p.args[A::input]), "it is the gradient of input"));
+        if (mask.size() < 2 || mask[1])
+          NPU_TRY(WantShape(p, A::gridGrad, DimsOf(p.args[A::grid]), "it is the gradient of grid"));
         return {};
       })
       .Does(SampleBackward<A>);
@@ -281,58 +290,68 @@ consteval Builder SamplerBackward(int dims, std::string_view like) {
 
 }  // namespace
 
-NPU_OP(GridSampler2D) = Sampler<abi::GridSampler2D>(2, "torch.ops.aten.grid_sampler_2d(input, grid, interpolationMode, paddingMode, alignCorners)");
-NPU_OP(GridSampler3D) = Sampler<abi::GridSampler3D>(3, "torch.ops.aten.grid_sampler_3d(input, grid, interpolationMode, paddingMode, alignCorners)");
-NPU_OP(GridSampler2DBackward) = SamplerBackward<abi::GridSampler2DBackward>(
-    2, "torch.ops.aten.grid_sampler_2d_backward(gradOutput, input, grid, interpolationMode, paddingMode, alignCorners, outputMask)");
-NPU_OP(GridSampler3DBackward) = SamplerBackward<abi::GridSampler3DBackward>(
-    3, "torch.ops.aten.grid_sampler_3d_backward(gradOutput, input, grid, interpolationMode, paddingMode, alignCorners, outputMask)");
+NPU_OP(GridSampler2D) = Sampler<abi::GridSampler2D>(
+    2, "torch.ops.aten.grid_sampler_2d(input, grid, interpolationMode, paddingMode, alignCorners)");
+NPU_OP(GridSampler3D) = Sampler<abi::GridSampler3D>(
+    3, "torch.ops.aten.grid_sampler_3d(input, grid, interpolationMode, paddingMode, alignCorners)");
+NPU_OP(GridSampler2DBackward) =
+    SamplerBackward<abi::GridSampler2DBackward>(2,
+                                                "torch.ops.aten.grid_sampler_2d_backward(gradOutput, input, grid, "
+                                                "interpolationMode, paddingMode, alignCorners, outputMask)");
+NPU_OP(GridSampler3DBackward) =
+    SamplerBackward<abi::GridSampler3DBackward>(3,
+                                                "torch.ops.aten.grid_sampler_3d_backward(gradOutput, input, grid, "
+                                                "interpolationMode, paddingMode, alignCorners, outputMask)");
 
 using abi::AffineGrid;
-NPU_OP(AffineGrid) = Op<AffineGrid>()
-    .Rules(FloatTensors(AffineGrid::theta, AffineGrid::out), SameDtype(AffineGrid::theta, AffineGrid::out), AnyShape(AffineGrid::out))
-    .Uses(AffineGrid::size, AffineGrid::alignCorners)
-    .Tolerance("accumulated")
-    .Like("torch.nn.functional.affine_grid(theta, size, alignCorners)")
-    .Prepares([](Planning& p) -> Status {
-      const Tensor& theta = p.args[AffineGrid::theta];
-      const auto size = p.args[AffineGrid::size];
-      const int64_t dims = static_cast<int64_t>(size.size()) - 2;
-      if ((dims != 2 && dims != 3) || theta.rank != 3 || theta.shape[0] != size[0] || theta.shape[1] != dims || theta.shape[2] != dims + 1) {
-        return p.Refuse("theta has shape {} and size is {}.", ShapeText(theta.Shape()), ShapeText(size)).Remedy("Pass [batch, d, d + 1] for sizes [batch, channels, d sizes], d 2 or 3.");
-      }
-      Dims want;
-      want.Push(size[0]);
-      for (int64_t d = 0; d < dims; ++d) want.Push(size[U(d + 2)]);
-      want.Push(dims);
-      return WantShape(p, AffineGrid::out, want, "there are as many coordinates at each place of size");
-    })
-    .Does([](const Call& c) -> Status {
-      const auto size = c.args[AffineGrid::size];
-      const int dims = static_cast<int>(size.size()) - 2;
-      return WithFloat(c.args[AffineGrid::theta].dtype, [&]<class T>() -> Status {
-        const Values<T> theta(c.args[AffineGrid::theta], c.parallel);
-        Results<T> out(c.args[AffineGrid::out], c.parallel);
-        const int64_t places = out.size() / dims / std::max<int64_t>(1, size[0]);
-        for (int64_t i = 0; i < out.size() / dims; ++i) {
-          std::array<T, 4> base{0, 0, 0, 0};  // last dimension first, and 1
-          int64_t rest = i % places;
-          for (int d = dims - 1; d >= 0; --d) {
-            const int64_t n = size[U(d + 2)], k = rest % n;
-            rest /= n;
-            T at = n > 1 ? T(-1) + 2 * static_cast<T>(k) / static_cast<T>(n - 1) : T{0};
-            if (!c.args[AffineGrid::alignCorners]) at *= static_cast<T>(n - 1) / static_cast<T>(n);
-            base[U(dims - 1 - d)] = at;
+NPU_OP(AffineGrid) =
+    Op<AffineGrid>()
+        .Rules(FloatTensors(AffineGrid::theta, AffineGrid::out), SameDtype(AffineGrid::theta, AffineGrid::out),
+               AnyShape(AffineGrid::out))
+        .Uses(AffineGrid::size, AffineGrid::alignCorners)
+        .Tolerance("accumulated")
+        .Like("torch.nn.functional.affine_grid(theta, size, alignCorners)")
+        .Prepares([](Planning& p) -> Status {
+          const Tensor& theta = p.args[AffineGrid::theta];
+          const auto size = p.args[AffineGrid::size];
+          const int64_t dims = static_cast<int64_t>(size.size()) - 2;
+          if ((dims != 2 && dims != 3) || theta.rank != 3 || theta.shape[0] != size[0] || theta.shape[1] != dims ||
+              theta.shape[2] != dims + 1) {
+            return p.Refuse("theta has shape {} and size is {}.", ShapeText(theta.Shape()), ShapeText(size))
+                .Remedy("Pass [batch, d, d + 1] for sizes [batch, channels, d sizes], d 2 or 3.");
           }
-          base[U(dims)] = 1;
-          for (int r = 0; r < dims; ++r) {
-            T sum = 0;
-            for (int k = 0; k <= dims; ++k) sum += base[U(k)] * theta[((i / places) * dims + r) * (dims + 1) + k];
-            out[i * dims + r] = sum;
-          }
-        }
-        return {};
-      });
-    });
+          Dims want;
+          want.Push(size[0]);
+          for (int64_t d = 0; d < dims; ++d) want.Push(size[U(d + 2)]);
+          want.Push(dims);
+          return WantShape(p, AffineGrid::out, want, "there are as many coordinates at each place of size");
+        })
+        .Does([](const Call& c) -> Status {
+          const auto size = c.args[AffineGrid::size];
+          const int dims = static_cast<int>(size.size()) - 2;
+          return WithFloat(c.args[AffineGrid::theta].dtype, [&]<class T>() -> Status {
+            const Values<T> theta(c.args[AffineGrid::theta], c.parallel);
+            Results<T> out(c.args[AffineGrid::out], c.parallel);
+            const int64_t places = out.size() / dims / std::max<int64_t>(1, size[0]);
+            for (int64_t i = 0; i < out.size() / dims; ++i) {
+              std::array<T, 4> base{0, 0, 0, 0};  // last dimension first, and 1
+              int64_t rest = i % places;
+              for (int d = dims - 1; d >= 0; --d) {
+                const int64_t n = size[U(d + 2)], k = rest % n;
+                rest /= n;
+                T at = n > 1 ? T(-1) + 2 * static_cast<T>(k) / static_cast<T>(n - 1) : T{0};
+                if (!c.args[AffineGrid::alignCorners]) at *= static_cast<T>(n - 1) / static_cast<T>(n);
+                base[U(dims - 1 - d)] = at;
+              }
+              base[U(dims)] = 1;
+              for (int r = 0; r < dims; ++r) {
+                T sum = 0;
+                for (int k = 0; k <= dims; ++k) sum += base[U(k)] * theta[((i / places) * dims + r) * (dims + 1) + k];
+                out[i * dims + r] = sum;
+              }
+            }
+            return {};
+          });
+        });
 
 }  // namespace npu::ops

@@ -81,7 +81,8 @@ Status Execute(const Call& call, Buffer const* inputs, Buffer const* outputs) {
   }
   if (AllEmpty(call)) return {};
   const ops::named::Runner run = FindRunner();
-  if (run == nullptr) return NotYet(fmt::format("Operator {} ({})", call.op_type, call.function), "libopapi.so could not be loaded.");
+  if (run == nullptr)
+    return NotYet(fmt::format("Operator {} ({})", call.op_type, call.function), "libopapi.so could not be loaded.");
   ops::named::Request request;
   request.type = call.op_type;
   for (int i = 0; i < call.inputs; ++i) request.in.push_back(OperandOf(call.input_descs[i], inputs[i]));
@@ -99,17 +100,20 @@ Status Execute(const Call& call, Buffer const* inputs, Buffer const* outputs) {
 
 Status aclopCompileAndExecute(const char* opType, int numInputs, const aclTensorDesc* const inputDesc[],
                               const aclDataBuffer* const inputs[], int numOutputs,
-                              const aclTensorDesc* const outputDesc[], aclDataBuffer* const outputs[], const aclopAttr* attr,
-                              aclopEngineType, aclopCompileType compileFlag, const char*, aclrtStream stream) {
+                              const aclTensorDesc* const outputDesc[], aclDataBuffer* const outputs[],
+                              const aclopAttr* attr, aclopEngineType, aclopCompileType compileFlag, const char*,
+                              aclrtStream stream) {
   return Execute<const aclDataBuffer*>(
-      {"aclopCompileAndExecute", opType, numInputs, inputDesc, numOutputs, outputDesc, compileFlag, attr, stream}, inputs, outputs);
+      {"aclopCompileAndExecute", opType, numInputs, inputDesc, numOutputs, outputDesc, compileFlag, attr, stream},
+      inputs, outputs);
 }
 
 Status aclopCompileAndExecuteV2(const char* opType, int numInputs, aclTensorDesc* inputDesc[], aclDataBuffer* inputs[],
                                 int numOutputs, aclTensorDesc* outputDesc[], aclDataBuffer* outputs[], aclopAttr* attr,
                                 aclopEngineType, aclopCompileType compileFlag, const char*, aclrtStream stream) {
   return Execute<aclDataBuffer*>(
-      {"aclopCompileAndExecuteV2", opType, numInputs, inputDesc, numOutputs, outputDesc, compileFlag, attr, stream}, inputs, outputs);
+      {"aclopCompileAndExecuteV2", opType, numInputs, inputDesc, numOutputs, outputDesc, compileFlag, attr, stream},
+      inputs, outputs);
 }
 
 }  // namespace npu::calls

@@ -13,7 +13,9 @@ namespace npu::opapi {
 namespace {
 
 template <class T>
-uint64_t WordOf(const T* p) { return reinterpret_cast<uint64_t>(p); }
+uint64_t WordOf(const T* p) {
+  return reinterpret_cast<uint64_t>(p);
+}
 
 template <class T>
 const T* Attribute(const ops::named::Request& r, std::string_view name) {
@@ -34,10 +36,12 @@ std::vector<int64_t> DenseStrides(std::span<const int64_t> shape) {
   return strides;
 }
 
-uint64_t NamedCall::Tensor(const ops::named::Operand& operand, std::span<const int64_t> shape, std::span<const int64_t> strides, int64_t offset) {
+uint64_t NamedCall::Tensor(const ops::named::Operand& operand, std::span<const int64_t> shape,
+                           std::span<const int64_t> strides, int64_t offset) {
   const std::vector<int64_t> dense = DenseStrides(shape);
   const int64_t item = std::max(1, ItemSize(operand.dtype)), elements = static_cast<int64_t>(operand.bytes) / item;
-  aclTensor* t = aclCreateTensor(shape.data(), shape.size(), static_cast<aclDataType>(operand.dtype), strides.empty() ? dense.data() : strides.data(), offset,
+  aclTensor* t = aclCreateTensor(shape.data(), shape.size(), static_cast<aclDataType>(operand.dtype),
+                                 strides.empty() ? dense.data() : strides.data(), offset,
                                  static_cast<aclFormat>(operand.format), &elements, 1, operand.data);
   objects_.emplace_back(t, [](void* p) { aclDestroyTensor(static_cast<aclTensor*>(p)); });
   return WordOf(t);
@@ -65,17 +69,20 @@ Status NamedCall::OnHost(size_t input) const {
   const ops::named::Operand& o = request_.in[input];
   if (o.data != nullptr && !hbm::Find(o.data)) return {};
   if (o.bytes == 0) return {};
-  return NotYet(fmt::format("Operator {}", request_.type), fmt::format("input {} is a constant, but lies on the device.", input));
+  return NotYet(fmt::format("Operator {}", request_.type),
+                fmt::format("input {} is a constant, but lies on the device.", input));
 }
 
 Status NamedCall::Ints(size_t input, std::vector<int64_t>* values) {
   NPU_TRY(OnHost(input));
   const ops::named::Operand& o = request_.in[input];
   const int item = ItemSize(o.dtype);
-  if (item == 0 || IsFloat(o.dtype) || IsComplex(o.dtype)) return Refuse("input {} is {}.", input, Name(o.dtype)).Remedy("Pass integers.");
+  if (item == 0 || IsFloat(o.dtype) || IsComplex(o.dtype))
+    return Refuse("input {} is {}.", input, Name(o.dtype)).Remedy("Pass integers.");
   for (size_t i = 0; i < o.bytes / static_cast<size_t>(item); ++i) {
     Scalar number;
-    if (!Scalar::Read(static_cast<const char*>(o.data) + i * static_cast<size_t>(item), o.dtype, &number)) return Refuse("input {} is {}.", input, Name(o.dtype)).Remedy("Pass integers.");
+    if (!Scalar::Read(static_cast<const char*>(o.data) + i * static_cast<size_t>(item), o.dtype, &number))
+      return Refuse("input {} is {}.", input, Name(o.dtype)).Remedy("Pass integers.");
     values->push_back(number.i);
   }
   return {};
@@ -88,7 +95,8 @@ Status NamedCall::Real(size_t input, double* value) {
     return Refuse("input {} has {} bytes of {}.", input, o.bytes, Name(o.dtype)).Remedy("Pass one number.");
   }
   Scalar number;
-  if (!Scalar::Read(o.data, o.dtype, &number)) return Refuse("input {} is {}.", input, Name(o.dtype)).Remedy("Pass a number.");
+  if (!Scalar::Read(o.data, o.dtype, &number))
+    return Refuse("input {} is {}.", input, Name(o.dtype)).Remedy("Pass a number.");
   *value = number.re;
   return {};
 }
@@ -118,16 +126,20 @@ std::vector<int64_t> NamedCall::IntList(std::string_view name) const {
 
 Status NamedCall::CheckCounts(size_t in, size_t out) const {
   if (request_.in.size() >= in && request_.out.size() >= out) return {};
-  return Refuse("{} inputs and {} outputs were passed.", request_.in.size(), request_.out.size()).Remedy("It takes {} and {}.", in, out);
+  return Refuse("{} inputs and {} outputs were passed.", request_.in.size(), request_.out.size())
+      .Remedy("It takes {} and {}.", in, out);
 }
 
 Status NamedCall::RunWords(const ops::OpDef& op, std::span<const uint64_t> words) {
   auto planned = ops::Plan(op, words.data());
-  if (!planned.ok()) return Status(planned.status().code(), fmt::format("{}: {}", request_.type, planned.status().text())).Remedy("{}", planned.status().remedy());
+  if (!planned.ok())
+    return Status(planned.status().code(), fmt::format("{}: {}", request_.type, planned.status().text()))
+        .Remedy("{}", planned.status().remedy());
   return Launch(op, nullptr, 0, *planned, request_.stream);
 }
 
-Status NamedCall::CopyView(const ops::named::Operand& in, std::span<const int64_t> shape, std::span<const int64_t> strides, int64_t offset, size_t out) {
+Status NamedCall::CopyView(const ops::named::Operand& in, std::span<const int64_t> shape,
+                           std::span<const int64_t> strides, int64_t offset, size_t out) {
   // The result may be described by another shape of as many elements.
   return Run(ops::op_InplaceCopy, Tensor(request_.out[out], shape, {}, 0), Tensor(in, shape, strides, offset));
 }

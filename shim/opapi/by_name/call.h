@@ -2,8 +2,8 @@
 //
 //   {"Ceil", [](NamedCall& c) { return c.Run(ops::op_Ceil, c.In(0), c.Out(0)); }},
 //
-// Operands are dense tensors of the request; View() gives one another shape and strides. Constants on the host are read with
-// Ints() while the call is made.
+// Operands are dense tensors of the request; View() gives one another shape and strides. Constants on the host are read
+// with Ints() while the call is made.
 #pragma once
 
 #include <array>
@@ -37,7 +37,8 @@ class NamedCall {
   uint64_t Out(size_t i) { return Tensor(request_.out[i], request_.out[i].dims, {}, 0); }
   uint64_t MaybeIn(size_t i) { return HasIn(i) ? In(i) : 0; }
   // The operand's memory from element `offset` with another shape; empty strides: dense.
-  uint64_t Tensor(const ops::named::Operand& operand, std::span<const int64_t> shape, std::span<const int64_t> strides, int64_t offset);
+  uint64_t Tensor(const ops::named::Operand& operand, std::span<const int64_t> shape, std::span<const int64_t> strides,
+                  int64_t offset);
   uint64_t Array(std::span<const int64_t> values);
   uint64_t Number(double value);
   uint64_t Number(int64_t value);
@@ -63,11 +64,13 @@ class NamedCall {
     return RunWords(op, list);
   }
   // out = the view of `in`.
-  Status CopyView(const ops::named::Operand& in, std::span<const int64_t> shape, std::span<const int64_t> strides, int64_t offset, size_t out);
+  Status CopyView(const ops::named::Operand& in, std::span<const int64_t> shape, std::span<const int64_t> strides,
+                  int64_t offset, size_t out);
 
   template <class... A>
   Status Refuse(fmt::format_string<A...> format, A&&... a) const {
-    return Status(Code::kInvalidParam, fmt::format("{}: {}", request_.type, fmt::format(format, std::forward<A>(a)...)));
+    return Status(Code::kInvalidParam,
+                  fmt::format("{}: {}", request_.type, fmt::format(format, std::forward<A>(a)...)));
   }
 
  private:

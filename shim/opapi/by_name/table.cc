@@ -7,10 +7,10 @@
 #include "shim/opapi/by_name/call.h"
 
 namespace npu::ops {
-extern const OpDef op_BatchMatMul, op_Cast, op_Ceil, op_ConstantPadNd, op_EqScalar, op_EqTensor, op_GeScalar, op_GeTensor, op_GtScalar, op_GtTensor, op_InplaceFillScalar, op_LeScalar, op_LeTensor, op_LtScalar, op_LtTensor,
-    op_NeScalar, op_NeTensor,
-    op_MaxDim, op_MinDim, op_Mish, op_MishBackward, op_ReduceSum, op_Round, op_RoundDecimals, op_Silu,
-    op_SiluBackward, op_Trunc;
+extern const OpDef op_BatchMatMul, op_Cast, op_Ceil, op_ConstantPadNd, op_EqScalar, op_EqTensor, op_GeScalar,
+    op_GeTensor, op_GtScalar, op_GtTensor, op_InplaceFillScalar, op_LeScalar, op_LeTensor, op_LtScalar, op_LtTensor,
+    op_NeScalar, op_NeTensor, op_MaxDim, op_MinDim, op_Mish, op_MishBackward, op_ReduceSum, op_Round, op_RoundDecimals,
+    op_Silu, op_SiluBackward, op_Trunc;
 }
 
 namespace npu::opapi {
@@ -32,7 +32,9 @@ Status ViewCopy(NamedCall& c) {
   NPU_TRY(c.Ints(6, &from_stride));
   NPU_TRY(c.Ints(7, &from_offset));
   if (to_size.size() != to_stride.size() || from_size.size() != from_stride.size()) {
-    return c.Refuse("sizes and strides have {} and {}, {} and {} values.", to_size.size(), to_stride.size(), from_size.size(), from_stride.size())
+    return c
+        .Refuse("sizes and strides have {} and {}, {} and {} values.", to_size.size(), to_stride.size(),
+                from_size.size(), from_stride.size())
         .Remedy("Give one stride for each size.");
   }
   const auto first = [](const Dims& v) { return v.empty() ? 0 : v[0]; };
@@ -46,7 +48,9 @@ Status AsStrided(NamedCall& c) {
   NPU_TRY(c.Ints(1, &size));
   NPU_TRY(c.Ints(2, &stride));
   NPU_TRY(c.Ints(3, &offset));
-  if (size.size() != stride.size()) return c.Refuse("there are {} sizes and {} strides.", size.size(), stride.size()).Remedy("Give one stride for each size.");
+  if (size.size() != stride.size())
+    return c.Refuse("there are {} sizes and {} strides.", size.size(), stride.size())
+        .Remedy("Give one stride for each size.");
   return c.CopyView(c.InOperand(0), size, stride, offset.empty() ? 0 : offset[0], 0);
 }
 
@@ -61,7 +65,8 @@ Status Transposed(NamedCall& c, const Dims& shape, const Dims& perm) {
   Dims seen = perm;
   std::sort(seen.begin(), seen.end());
   for (size_t i = 0; i < seen.size(); ++i) {
-    if (seen.size() != shape.size() || seen[i] != static_cast<int64_t>(i)) return c.Refuse("perm does not name the {} dimensions once each.", shape.size());
+    if (seen.size() != shape.size() || seen[i] != static_cast<int64_t>(i))
+      return c.Refuse("perm does not name the {} dimensions once each.", shape.size());
   }
   for (int64_t p : perm) out_shape.push_back(shape[U(p)]), out_strides.push_back(strides[U(p)]);
   return c.CopyView(c.InOperand(0), out_shape, out_strides, 0, 0);
@@ -79,7 +84,8 @@ Status ConfusionTranspose(NamedCall& c) {
   NPU_TRY(c.CheckCounts(1, 1));
   const bool first = c.Bool("transpose_first", true);
   const Dims shape = first ? c.InOperand(0).dims : c.IntList("shape");
-  if (Count(shape) != Count(c.InOperand(0).dims)) return c.Refuse("shape has {} elements of {}.", Count(shape), Count(c.InOperand(0).dims));
+  if (Count(shape) != Count(c.InOperand(0).dims))
+    return c.Refuse("shape has {} elements of {}.", Count(shape), Count(c.InOperand(0).dims));
   return Transposed(c, shape, c.IntList("perm"));
 }
 
@@ -104,11 +110,13 @@ Status Slice(NamedCall& c) {
   NPU_TRY(c.Ints(1, &begin));
   NPU_TRY(c.Ints(2, &size));
   const Dims &from = c.InOperand(0).dims, strides = DenseStrides(from);
-  if (begin.size() != from.size() || size.size() != from.size()) return c.Refuse("there are {} offsets and {} sizes for {} dimensions.", begin.size(), size.size(), from.size());
+  if (begin.size() != from.size() || size.size() != from.size())
+    return c.Refuse("there are {} offsets and {} sizes for {} dimensions.", begin.size(), size.size(), from.size());
   int64_t offset = 0;
   for (size_t d = 0; d < from.size(); ++d) {
     if (size[d] == -1) size[d] = from[d] - begin[d];
-    if (begin[d] < 0 || size[d] < 0 || begin[d] + size[d] > from[d]) return c.Refuse("{} elements from {} of dimension {} of size {}.", size[d], begin[d], d, from[d]);
+    if (begin[d] < 0 || size[d] < 0 || begin[d] + size[d] > from[d])
+      return c.Refuse("{} elements from {} of dimension {} of size {}.", size[d], begin[d], d, from[d]);
     offset += begin[d] * strides[d];
   }
   return c.CopyView(c.InOperand(0), size, strides, offset, 0);
@@ -120,11 +128,14 @@ Status StridedSlice(NamedCall& c) {
   NPU_TRY(c.Ints(1, &begin));
   NPU_TRY(c.Ints(2, &end));
   NPU_TRY(c.Ints(3, &step));
-  const int64_t begin_mask = c.Int("begin_mask", 0), end_mask = c.Int("end_mask", 0), shrink = c.Int("shrink_axis_mask", 0);
-  if (c.Int("ellipsis_mask", 0) != 0 || c.Int("new_axis_mask", 0) != 0) return NotYet("Operator StridedSlice", "ellipsis_mask and new_axis_mask are not computed yet.");
+  const int64_t begin_mask = c.Int("begin_mask", 0), end_mask = c.Int("end_mask", 0),
+                shrink = c.Int("shrink_axis_mask", 0);
+  if (c.Int("ellipsis_mask", 0) != 0 || c.Int("new_axis_mask", 0) != 0)
+    return NotYet("Operator StridedSlice", "ellipsis_mask and new_axis_mask are not computed yet.");
   const Dims &from = c.InOperand(0).dims, strides = DenseStrides(from);
   if (begin.size() > from.size() || end.size() != begin.size() || step.size() != begin.size()) {
-    return c.Refuse("begin, end and strides have {}, {} and {} values for {} dimensions.", begin.size(), end.size(), step.size(), from.size());
+    return c.Refuse("begin, end and strides have {}, {} and {} values for {} dimensions.", begin.size(), end.size(),
+                    step.size(), from.size());
   }
   Dims shape, view;
   int64_t offset = 0;
@@ -136,7 +147,8 @@ Status StridedSlice(NamedCall& c) {
     }
     if (step[d] < 1) return NotYet("Operator StridedSlice", "steps below 1 are not computed yet.");
     const auto wrap = [&](int64_t v) { return std::clamp<int64_t>(v < 0 ? v + from[d] : v, 0, from[d]); };
-    const int64_t first = (begin_mask >> d & 1) != 0 ? 0 : wrap(begin[d]), last = (end_mask >> d & 1) != 0 ? from[d] : wrap(end[d]);
+    const int64_t first = (begin_mask >> d & 1) != 0 ? 0 : wrap(begin[d]),
+                  last = (end_mask >> d & 1) != 0 ? from[d] : wrap(end[d]);
     offset += first * strides[d];
     if ((shrink >> d & 1) != 0) {
       if (first >= from[d]) return c.Refuse("index {} of dimension {} of size {}.", begin[d], d, from[d]);
@@ -198,14 +210,16 @@ Status ReduceSum(NamedCall& c) {
   NPU_TRY(c.CheckCounts(2, 1));
   Dims dims;
   NPU_TRY(c.Ints(1, &dims));
-  return c.Run(ops::op_ReduceSum, c.In(0), c.Array(dims), c.Bool("keep_dims", false), static_cast<int64_t>(c.OutOperand(0).dtype), c.Out(0));
+  return c.Run(ops::op_ReduceSum, c.In(0), c.Array(dims), c.Bool("keep_dims", false),
+               static_cast<int64_t>(c.OutOperand(0).dtype), c.Out(0));
 }
 
 Status Pad(NamedCall& c) {
   NPU_TRY(c.CheckCounts(2, 1));
   Dims pairs, pads;
   NPU_TRY(c.Ints(1, &pairs));
-  for (size_t d = pairs.size() / 2; d-- > 0;) pads.insert(pads.end(), {pairs[2 * d], pairs[2 * d + 1]});  // the last dimension first
+  for (size_t d = pairs.size() / 2; d-- > 0;)
+    pads.insert(pads.end(), {pairs[2 * d], pairs[2 * d + 1]});  // the last dimension first
   return c.Run(ops::op_ConstantPadNd, c.In(0), c.Array(pads), c.Number(int64_t{0}), c.Out(0));
 }
 
@@ -228,31 +242,37 @@ uint64_t Reversed(NamedCall& c) { return c.Text("direction", "UNIDIRECTIONAL") =
 Status DynamicRnn(NamedCall& c) {
   NPU_TRY(c.CheckCounts(2, 8));
   const std::string order = c.Text("gate_order", "ijfo");
-  return c.Run(ops::op_named_DynamicRNN, c.In(0), c.In(1), c.MaybeIn(2), c.MaybeIn(3), c.MaybeIn(4), c.MaybeIn(5), Reversed(c), Real(c.Float("forget_bias", 0)),
-               reinterpret_cast<uint64_t>(order.c_str()), c.Out(0), c.Out(1), c.Out(2), c.Out(3), c.Out(4), c.Out(5), c.Out(6), c.Out(7));
+  return c.Run(ops::op_named_DynamicRNN, c.In(0), c.In(1), c.MaybeIn(2), c.MaybeIn(3), c.MaybeIn(4), c.MaybeIn(5),
+               Reversed(c), Real(c.Float("forget_bias", 0)), reinterpret_cast<uint64_t>(order.c_str()), c.Out(0),
+               c.Out(1), c.Out(2), c.Out(3), c.Out(4), c.Out(5), c.Out(6), c.Out(7));
 }
 Status DynamicRnnGrad(NamedCall& c) {
   NPU_TRY(c.CheckCounts(16, 5));
   const std::string order = c.Text("gate_order", "ijfo");
-  return c.Run(ops::op_named_DynamicRNNGrad, c.In(0), c.In(1), c.MaybeIn(4), c.MaybeIn(5), c.In(6), c.In(7), c.MaybeIn(8), c.MaybeIn(9), c.MaybeIn(10), c.In(11),
-               c.In(12), c.In(13), c.In(14), c.In(15), c.MaybeIn(16), Reversed(c), reinterpret_cast<uint64_t>(order.c_str()), c.Out(0), c.Out(1), c.Out(2), c.Out(3),
-               c.Out(4));
+  return c.Run(ops::op_named_DynamicRNNGrad, c.In(0), c.In(1), c.MaybeIn(4), c.MaybeIn(5), c.In(6), c.In(7),
+               c.MaybeIn(8), c.MaybeIn(9), c.MaybeIn(10), c.In(11), c.In(12), c.In(13), c.In(14), c.In(15),
+               c.MaybeIn(16), Reversed(c), reinterpret_cast<uint64_t>(order.c_str()), c.Out(0), c.Out(1), c.Out(2),
+               c.Out(3), c.Out(4));
 }
 // The last input is the first state, with or without sequence lengths before it.
 Status DynamicGru(NamedCall& c) {
   NPU_TRY(c.CheckCounts(5, 6));
-  if (!c.Bool("reset_after", true)) return NotYet("Operator DynamicGRUV2", "a reset before the product is not computed yet.");
+  if (!c.Bool("reset_after", true))
+    return NotYet("Operator DynamicGRUV2", "a reset before the product is not computed yet.");
   const std::string order = c.Text("gate_order", "zrh");
   const size_t state = c.request().in.size() > 6 ? 6 : 5;
-  return c.Run(ops::op_named_DynamicGRUV2, c.In(0), c.In(1), c.In(2), c.MaybeIn(3), c.MaybeIn(4), state == 6 ? c.MaybeIn(5) : 0, c.MaybeIn(state), Reversed(c),
-               reinterpret_cast<uint64_t>(order.c_str()), c.Out(0), c.Out(1), c.Out(2), c.Out(3), c.Out(4), c.Out(5));
+  return c.Run(ops::op_named_DynamicGRUV2, c.In(0), c.In(1), c.In(2), c.MaybeIn(3), c.MaybeIn(4),
+               state == 6 ? c.MaybeIn(5) : 0, c.MaybeIn(state), Reversed(c), reinterpret_cast<uint64_t>(order.c_str()),
+               c.Out(0), c.Out(1), c.Out(2), c.Out(3), c.Out(4), c.Out(5));
 }
 Status DynamicGruGrad(NamedCall& c) {
   NPU_TRY(c.CheckCounts(12, 6));
-  if (!c.Bool("reset_after", true)) return NotYet("Operator DynamicGRUV2Grad", "a reset before the product is not computed yet.");
+  if (!c.Bool("reset_after", true))
+    return NotYet("Operator DynamicGRUV2Grad", "a reset before the product is not computed yet.");
   const std::string order = c.Text("gate_order", "zrh");
-  return c.Run(ops::op_named_DynamicGRUV2Grad, c.In(0), c.In(1), c.In(2), c.MaybeIn(4), c.In(5), c.MaybeIn(6), c.MaybeIn(7), c.In(8), c.In(9), c.In(10), c.In(11),
-               c.MaybeIn(12), Reversed(c), reinterpret_cast<uint64_t>(order.c_str()), c.Out(0), c.Out(1), c.Out(2), c.Out(3), c.Out(4), c.Out(5));
+  return c.Run(ops::op_named_DynamicGRUV2Grad, c.In(0), c.In(1), c.In(2), c.MaybeIn(4), c.In(5), c.MaybeIn(6),
+               c.MaybeIn(7), c.In(8), c.In(9), c.In(10), c.In(11), c.MaybeIn(12), Reversed(c),
+               reinterpret_cast<uint64_t>(order.c_str()), c.Out(0), c.Out(1), c.Out(2), c.Out(3), c.Out(4), c.Out(5));
 }
 
 const NamedOp kOps[] = {
@@ -261,7 +281,8 @@ const NamedOp kOps[] = {
     {"AsStrided", AsStrided},
     {"BatchMatMul", BatchMatMul},
     {"BroadcastTo", BroadcastTo},
-    {"Cast", [](NamedCall& c) -> Status {
+    {"Cast",
+     [](NamedCall& c) -> Status {
        NPU_TRY(c.CheckCounts(1, 1));
        return c.Run(ops::op_Cast, c.In(0), static_cast<int64_t>(c.OutOperand(0).dtype), c.Out(0));
      }},
@@ -272,38 +293,62 @@ const NamedOp kOps[] = {
     {"DynamicRNN", DynamicRnn},
     {"DynamicRNNGrad", DynamicRnnGrad},
     {"Fill", Fill},
-    {"Equal", [](NamedCall& c) { return Compare(c, {ops::op_EqTensor, ops::op_EqScalar, ops::op_EqScalar}); }},
-    {"Greater", [](NamedCall& c) { return Compare(c, {ops::op_GtTensor, ops::op_GtScalar, ops::op_LtScalar}); }},
-    {"GreaterEqual", [](NamedCall& c) { return Compare(c, {ops::op_GeTensor, ops::op_GeScalar, ops::op_LeScalar}); }},
-    {"Less", [](NamedCall& c) { return Compare(c, {ops::op_LtTensor, ops::op_LtScalar, ops::op_GtScalar}); }},
-    {"LessEqual", [](NamedCall& c) { return Compare(c, {ops::op_LeTensor, ops::op_LeScalar, ops::op_GeScalar}); }},
-    {"NotEqual", [](NamedCall& c) { return Compare(c, {ops::op_NeTensor, ops::op_NeScalar, ops::op_NeScalar}); }},
+    {"Equal",
+     [](NamedCall& c) {
+       return Compare(c, {ops::op_EqTensor, ops::op_EqScalar, ops::op_EqScalar});
+     }},
+    {"Greater",
+     [](NamedCall& c) {
+       return Compare(c, {ops::op_GtTensor, ops::op_GtScalar, ops::op_LtScalar});
+     }},
+    {"GreaterEqual",
+     [](NamedCall& c) {
+       return Compare(c, {ops::op_GeTensor, ops::op_GeScalar, ops::op_LeScalar});
+     }},
+    {"Less",
+     [](NamedCall& c) {
+       return Compare(c, {ops::op_LtTensor, ops::op_LtScalar, ops::op_GtScalar});
+     }},
+    {"LessEqual",
+     [](NamedCall& c) {
+       return Compare(c, {ops::op_LeTensor, ops::op_LeScalar, ops::op_GeScalar});
+     }},
+    {"NotEqual",
+     [](NamedCall& c) {
+       return Compare(c, {ops::op_NeTensor, ops::op_NeScalar, ops::op_NeScalar});
+     }},
     {"Identity", Identity},
-    {"Mish", [](NamedCall& c) -> Status {
+    {"Mish",
+     [](NamedCall& c) -> Status {
        NPU_TRY(c.CheckCounts(1, 1));
        return c.Run(ops::op_Mish, c.In(0), c.Out(0));
      }},
-    {"MishGrad", [](NamedCall& c) -> Status {
+    {"MishGrad",
+     [](NamedCall& c) -> Status {
        NPU_TRY(c.CheckCounts(2, 1));
        return c.Run(ops::op_MishBackward, c.In(0), c.In(1), c.Out(0));
      }},
     {"Pad", Pad},
     {"ReduceSum", ReduceSum},
-    {"Round", [](NamedCall& c) -> Status {
+    {"Round",
+     [](NamedCall& c) -> Status {
        NPU_TRY(c.CheckCounts(1, 1));
        const int64_t decimals = c.Int("decimals", 0);
        if (decimals == 0) return Rounded(c, ops::op_Round);
-       if (!IsFloat(c.InOperand(0).dtype)) return NotYet("Operator Round", "decimals of whole numbers are not computed yet.");
+       if (!IsFloat(c.InOperand(0).dtype))
+         return NotYet("Operator Round", "decimals of whole numbers are not computed yet.");
        return c.Run(ops::op_RoundDecimals, c.In(0), decimals, c.Out(0));
      }},
     {"Slice", Slice},
     {"StridedSlice", StridedSlice},
-    {"Swish", [](NamedCall& c) -> Status {
+    {"Swish",
+     [](NamedCall& c) -> Status {
        NPU_TRY(c.CheckCounts(1, 1));
        if (c.Float("scale", 1.0) != 1.0) return NotYet("Operator Swish", "a scale other than 1 is not computed yet.");
        return c.Run(ops::op_Silu, c.In(0), c.Out(0));
      }},
-    {"SwishGrad", [](NamedCall& c) -> Status {
+    {"SwishGrad",
+     [](NamedCall& c) -> Status {
        NPU_TRY(c.CheckCounts(3, 1));
        return c.Run(ops::op_SiluBackward, c.In(0), c.In(1), c.Out(0));
      }},
