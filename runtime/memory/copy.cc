@@ -39,7 +39,7 @@ void CopyRow(char* dst, const char* src, size_t bytes, Parallel& parallel) {
   }
 }
 
-class CopyTask final : public Task {
+class CopyTask : public Task {
  public:
   explicit CopyTask(const CopyPlan& plan) : plan_(plan) {}
   Outcome Run(TaskContext& context) override {
@@ -49,7 +49,7 @@ class CopyTask final : public Task {
   const char* Name() const override { return "memcpy"; }
   uint32_t CostNs() const override { return rt::CostNs(plan_.Bytes()); }
 
- private:
+ protected:
   const CopyPlan plan_;
 };
 
@@ -57,19 +57,12 @@ class CopyTask final : public Task {
 constexpr size_t kMostStagedBytes = size_t{256} << 20;
 std::atomic<size_t> staged_bytes{0};
 
-class StagedCopyTask final : public Task {
+class StagedCopyTask final : public CopyTask {
  public:
-  StagedCopyTask(const CopyPlan& plan, std::unique_ptr<char[]> staged) : plan_(plan), staged_(std::move(staged)) {}
+  StagedCopyTask(const CopyPlan& plan, std::unique_ptr<char[]> staged) : CopyTask(plan), staged_(std::move(staged)) {}
   ~StagedCopyTask() override { staged_bytes.fetch_sub(plan_.Bytes(), std::memory_order_relaxed); }
-  Outcome Run(TaskContext& context) override {
-    CopyNow(plan_, context.parallel);
-    return Outcome::Done();
-  }
-  const char* Name() const override { return "memcpy"; }
-  uint32_t CostNs() const override { return rt::CostNs(plan_.Bytes()); }
 
  private:
-  const CopyPlan plan_;
   const std::unique_ptr<char[]> staged_;
 };
 

@@ -112,3 +112,14 @@ def test_nan_to_num_of_booleans_is_what_they_are(g):
     x = torch.rand(9, generator=g) < 0.5
     got = call("aclnnNanToNum", self=x, nan=0.0, posinf=1.0, neginf=0.0, out=torch.empty_like(x))["out"]
     assert torch.equal(got, x)
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, torch.float64, torch.int8, torch.int16, torch.int32, torch.int64])
+def test_the_size_of_a_real_number_is_exact(dtype, g):
+    """The definition of aclnnAbs allows roundings, which only complex numbers need."""
+    x = (torch.randn(7, 33, generator=g, dtype=torch.float64) * 100).to(dtype)
+    if dtype.is_floating_point:
+        x[0, :4] = torch.tensor([-0.0, float("-inf"), float("inf"), float("nan")], dtype=dtype)
+    got = call("aclnnAbs", self=x, out=torch.empty_like(x))["out"]
+    assert torch.equal(got.nan_to_num(nan=-1.0), x.abs().nan_to_num(nan=-1.0))
+    assert not dtype.is_floating_point or not bool(got[0, 0].signbit())

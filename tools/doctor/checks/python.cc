@@ -34,7 +34,7 @@ NPU_CHECK(PythonMissing, "python-missing", kError, kPython, "a Python interprete
 NPU_CHECK(TorchMissing, "torch-missing", kError, kPython, "torch is installed in the Python that runs") {
   if (!portrait.python.error.empty() || !portrait.python.torch.empty()) return;
   report.Add(fmt::format("torch is not installed in {} (Python {})", portrait.python.program, portrait.python.version),
-             Install(portrait.python, "torch --index-url https://download.pytorch.org/whl/cpu"));
+             Install(portrait.python, "torch"));
 }
 
 NPU_CHECK(TorchNpuMissing, "torch-npu-missing", kError, kPython, "torch_npu is installed beside torch") {
@@ -55,8 +55,8 @@ NPU_CHECK(CudaTorch, "cuda-torch", kWarning, kPython, "torch is the CPU build, o
   report.Add(fmt::format("torch {} is a CUDA build{}: with torch_npu the two device kinds get in each other's way",
                          version, portrait.python.torch_cuda.empty() ? "" : " for CUDA " + portrait.python.torch_cuda),
              Install(portrait.python,
-                     fmt::format("--force-reinstall torch=={} --index-url https://download.pytorch.org/whl/cpu",
-                                 Plain(version))));
+                     fmt::format("--force-reinstall torch=={}+cpu", Plain(version))) +
+                 ", with --index-url of PyTorch's CPU builds");
 }
 
 NPU_CHECK(TwoTorches, "two-torches", kWarning, kPython, "torch and torch_npu stand once on the path") {
