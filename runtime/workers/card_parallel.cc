@@ -1,5 +1,7 @@
 #include "runtime/workers/card_parallel.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -26,41 +28,105 @@ constexpr int kPausesPerLook = 8;
 // So often the caller looks for its last helper before it sleeps.
 constexpr int kWaitPauses = 500;
 
+// Among the cores that the process had when it first asked, the number of the one that the caller runs on.
+int CurrentCore() {
+  static const std::array<uint16_t, CPU_SETSIZE> rank = [] {
+    std::array<uint16_t, CPU_SETSIZE> out{};
+    cpu_set_t allowed;
+    CPU_ZERO(&allowed);
+    sched_getaffinity(0, sizeof allowed, &allowed);
+    uint16_t count = 0;
+    for (size_t core = 0; core < out.size(); ++core) {
+      out[core] = count;
+      if (CPU_ISSET(core, &allowed)) ++count;
+    }
+    return out;
+  }();
+  const int core = sched_getcpu();
+  return core >= 0 && core < CPU_SETSIZE ? rank[static_cast<size_t>(core)] : 0;
+}
+
+// A run of blocks, begin in the upper half and end in the lower: whose core it is takes them from the front, others
+// from the back.
+class alignas(64) Segment {
+ public:
+  void Set(int64_t begin, int64_t end) { word_.store(Word(begin, end), std::memory_order_relaxed); }
+  int64_t TakeFront() {
+    return Take([](uint64_t word) { return word + (uint64_t{1} << 32); }, [](uint64_t word) { return word >> 32; });
+  }
+  int64_t TakeBack() {
+    return Take([](uint64_t word) { return word - 1; }, [](uint64_t word) { return (word & UINT32_MAX) - 1; });
+  }
+
+ private:
+  static uint64_t Word(int64_t begin, int64_t end) {
+    return static_cast<uint64_t>(begin) << 32 | static_cast<uint64_t>(end);
+  }
+  // -1 when none is left.
+  template <class Rest, class Block>
+  int64_t Take(Rest rest, Block block) {
+    uint64_t word = word_.load(std::memory_order_relaxed);
+    while (word >> 32 < (word & UINT32_MAX)) {
+      if (word_.compare_exchange_weak(word, rest(word), std::memory_order_relaxed))
+        return static_cast<int64_t>(block(word));
+    }
+    return -1;
+  }
+  std::atomic<uint64_t> word_{0};
+};
+
+constexpr int kMostSegments = 16;
+constexpr int64_t kMostBlocks = INT32_MAX;  // what a segment can count
+
 // A range on offer. Owned by one caller at a time; helpers are inside only while it is open, or see that it is not.
 struct alignas(64) Offer {
   std::atomic<bool> taken{false};
   std::atomic<bool> open{false};
   void (*block)(void* body, int64_t begin, int64_t end) = nullptr;
   void* body = nullptr;
-  int64_t n = 0, grain = 0, blocks = 0;
+  int64_t n = 0, grain = 0;
   uint32_t most = 0;  // helpers at a time
-  alignas(64) std::atomic<int64_t> next{0};
+  int segments = 1;
+  std::array<Segment, kMostSegments> segment;
   alignas(64) std::atomic<uint32_t> inside{0};  // helpers; a futex word
   std::atomic<bool> awaited{false};
 
-  // Runs one block; false when none is left.
+  // Blocks first to `blocks` as one segment for each core that may come.
+  void Cut(int64_t first, int64_t blocks, int workers) {
+    segments = std::min(workers, kMostSegments);
+    const int64_t rest = blocks - first;
+    for (int64_t s = 0; s < segments; ++s) {
+      segment[static_cast<size_t>(s)].Set(first + rest * s / segments, first + rest * (s + 1) / segments);
+    }
+  }
+  // Runs one block; false when none is left. The same core gets the same part of ranges that are cut alike, so that
+  // what one kernel stored is still in the cache of the core that reads it in the next.
   bool RunOne() {
-    const int64_t k = next.fetch_add(1, std::memory_order_relaxed);
-    if (k >= blocks) return false;
+    const int home = CurrentCore() % segments;
+    int64_t k = segment[static_cast<size_t>(home)].TakeFront();
+    for (int s = 1; k < 0 && s < segments; ++s) k = segment[static_cast<size_t>((home + s) % segments)].TakeBack();
+    if (k < 0) return false;
     block(body, k * grain, std::min(n, (k + 1) * grain));
     return true;
   }
-  // The helper counts itself in, then looks whether the offer is open; the owner closes it, then looks who is inside. Both
-  // in one total order, so one of them sees the other.
+  // The helper counts itself in, then looks whether the offer is open; the owner closes it, then looks who is inside.
+  // Both in one total order, so one of them sees the other.
   void Help() {
     const uint32_t before = inside.fetch_add(1, std::memory_order_seq_cst);
     if (open.load(std::memory_order_seq_cst) && before < most) {
       while (RunOne()) {
       }
     }
-    if (inside.fetch_sub(1, std::memory_order_seq_cst) == 1 && awaited.load(std::memory_order_seq_cst)) os::FutexWake(inside);
+    if (inside.fetch_sub(1, std::memory_order_seq_cst) == 1 && awaited.load(std::memory_order_seq_cst))
+      os::FutexWake(inside);
   }
   void CloseAndWait() {
     open.store(false, std::memory_order_seq_cst);
     for (int i = 0; i < kWaitPauses && inside.load(std::memory_order_acquire) != 0; ++i) Pause();
     if (inside.load(std::memory_order_seq_cst) == 0) return;
     awaited.store(true, std::memory_order_seq_cst);
-    for (uint32_t seen; (seen = inside.load(std::memory_order_seq_cst)) != 0;) os::FutexWait(inside, seen, Deadline::Never());
+    for (uint32_t seen; (seen = inside.load(std::memory_order_seq_cst)) != 0;)
+      os::FutexWait(inside, seen, Deadline::Never());
     awaited.store(false, std::memory_order_seq_cst);
   }
 };
@@ -82,7 +148,8 @@ class CardParallel::Team {
 
   Offer* Take() {
     for (Offer& offer : offers_) {
-      if (!offer.taken.load(std::memory_order_relaxed) && !offer.taken.exchange(true, std::memory_order_acquire)) return &offer;
+      if (!offer.taken.load(std::memory_order_relaxed) && !offer.taken.exchange(true, std::memory_order_acquire))
+        return &offer;
     }
     return nullptr;
   }
@@ -96,7 +163,8 @@ class CardParallel::Team {
     // A helper counts itself asleep, then looks at the news; here news were made before asleep_ is read.
     // Surplus helpers may be woken in place of others, so with them around all are.
     if (asleep_.load(std::memory_order_seq_cst) == 0) return;
-    os::FutexWake(news_, started_.load(std::memory_order_relaxed) > wanted_.load(std::memory_order_relaxed) ? INT32_MAX : count);
+    os::FutexWake(
+        news_, started_.load(std::memory_order_relaxed) > wanted_.load(std::memory_order_relaxed) ? INT32_MAX : count);
   }
 
  private:
@@ -183,7 +251,7 @@ void CardParallel::Share(const Range& range, int workers, bool measured) {
     return ns * (blocks - done) >= kWorthSplittingNs;
   };
   int64_t first = 0;
-  bool shared = workers > 1 && !Exiting();
+  bool shared = workers > 1 && blocks <= kMostBlocks && !Exiting();
   if (shared && measured) shared = worth(++first, [&] { block(body, 0, std::min(n, grain)); });
   Offer* offer = shared ? team_->Take() : nullptr;
   if (offer == nullptr) {
@@ -194,9 +262,8 @@ void CardParallel::Share(const Range& range, int workers, bool measured) {
   offer->body = body;
   offer->n = n;
   offer->grain = grain;
-  offer->blocks = blocks;
   offer->most = static_cast<uint32_t>(workers - 1);
-  offer->next.store(first, std::memory_order_relaxed);
+  offer->Cut(first, blocks, workers);
   offer->open.store(true, std::memory_order_seq_cst);
   team_->Announce();
   const bool wake = measured || blocks < kBlocksToMeasure || worth(1, [&] { offer->RunOne(); });

@@ -1,8 +1,9 @@
 // The threads of one card as kernels see them: the caller and up to workers - 1 helpers.
 //
-// A range is offered to whoever is awake at once; sleeping helpers are woken only when what is left is worth a wake-up. All
-// take blocks from one counter, so a helper that comes late, or loses its core to another process, costs no more than the
-// block it holds. A waiting caller runs blocks of its own range only: it may hold scratch of the thread it runs on.
+// A range is offered to whoever is awake at once; sleeping helpers are woken only when what is left is worth a wake-up. Each
+// core takes blocks of its own part first, then of the others', so a helper that comes late, or loses its core to another
+// process, costs no more than the block it holds. A waiting caller runs blocks of its own range only: it may hold scratch of
+// the thread it runs on.
 #pragma once
 
 #include <algorithm>
