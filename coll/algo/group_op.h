@@ -47,6 +47,7 @@ class GroupOp final : public Operation {
   GroupOp(const Team& team, uint64_t seq, GroupCall call, std::atomic<uint64_t>* finished);
   Status Advance(Parallel& parallel, bool* done) override;
   std::vector<uint32_t> Waiting() const override;
+  bool Received() const override { return state_ > State::kLines; }
   const char* Name() const override { return NameOf(call_.print.op); }
   std::string Describe() const override;
 

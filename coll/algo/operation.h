@@ -33,6 +33,8 @@ class Operation {
   virtual Status Advance(Parallel& parallel, bool* done) = 0;
   // The ranks that the next step needs something from. Empty when it waits for an earlier call of this rank.
   virtual std::vector<uint32_t> Waiting() const = 0;
+  // Whether all peers have shown what they give.
+  virtual bool Received() const = 0;
   virtual const char* Name() const = 0;
   // For errors, e.g. "HcclAllReduce #7 (1024 x fp32, sum)".
   virtual std::string Describe() const = 0;

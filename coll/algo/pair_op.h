@@ -22,6 +22,7 @@ class PairOp final : public Operation {
   PairOp(const Team& team, const char* name, std::vector<PairItem> items);
   Status Advance(Parallel& parallel, bool* done) override;
   std::vector<uint32_t> Waiting() const override;
+  bool Received() const override { return false; }  // known at the end only
   const char* Name() const override { return name_; }
   std::string Describe() const override;
 

@@ -5,6 +5,7 @@
 
 #include "base/task/polling.h"
 #include "coll/comm/parking.h"
+#include "device/meters/meters.h"
 #include "runtime/workers/cores.h"
 
 namespace npu::coll {
@@ -26,12 +27,24 @@ void Pause() {
   asm volatile("yield" ::: "memory");
 #endif
 }
+
+// The same buffer in the same collective: what marks a training step. 0 for a barrier.
+uint64_t StepKey(const GroupCall& call) {
+  const auto* buffer = call.out != nullptr ? call.out : call.in;
+  if (buffer == nullptr) return 0;
+  uint64_t key = reinterpret_cast<uintptr_t>(buffer);
+  for (const uint64_t part : {call.print.count, static_cast<uint64_t>(call.print.op)})
+    key = (key ^ part) * 0x9E3779B97F4A7C15ull;
+  return key | 1;
+}
 }  // namespace
 
 class CollTask final : public PollingTask {
  public:
-  CollTask(Ref<Communicator> comm, std::unique_ptr<Operation> operation, Bounces bounces, bool inline_first)
+  CollTask(Ref<Communicator> comm, std::unique_ptr<Operation> operation, Bounces bounces, bool inline_first,
+           uint64_t step_key)
       : comm_(std::move(comm)),
+        meter_(comm_->card(), comm_->rank(), comm_->size(), step_key),
         operation_(std::move(operation)),
         bounces_(std::move(bounces)),
         patient_(!inline_first) {}
@@ -47,6 +60,7 @@ class CollTask final : public PollingTask {
     }
     if (!started_) {
       started_ = true;
+      meter_.Begins();
       deadline_ = comm_->settings().ExecDeadline();
       looked_ = steady_clock::now();
       for (const auto& bounce : bounces_.in) bounce->CopyIn();
@@ -70,6 +84,7 @@ class CollTask final : public PollingTask {
         if (!done) return Failed(std::move(gone));
       }
     }
+    if (operation_->Received()) meter_.Received();
     if (!done) return Outcome::Parked();
     comm_->Disarm(this);
     for (const auto& bounce : bounces_.out) bounce->CopyOut();
@@ -124,6 +139,7 @@ class CollTask final : public PollingTask {
   }
 
   Ref<Communicator> comm_;
+  device::meters::Collective meter_;
   SerialParallel serial_;
   std::unique_ptr<Operation> operation_;
   Bounces bounces_;
@@ -168,9 +184,10 @@ Communicator::~Communicator() { Leave(); }
 Status Communicator::Enqueue(GroupCall call, Bounces bounces, rt::Stream& stream) {
   if (failed_.load(std::memory_order_acquire)) return Failure();
   const std::lock_guard lock(issue_mutex_);
+  const uint64_t key = StepKey(call);
   auto operation = std::make_unique<GroupOp>(team_, ++issued_, std::move(call), &finished_);
   return stream.Enqueue(std::make_unique<CollTask>(Ref<Communicator>::Share(this), std::move(operation),
-                                                   std::move(bounces), stream.Idle()));
+                                                   std::move(bounces), stream.Idle(), key));
 }
 
 Status Communicator::Enqueue(const char* name, std::vector<PairItem> items, Bounces bounces, rt::Stream& stream) {
@@ -179,7 +196,7 @@ Status Communicator::Enqueue(const char* name, std::vector<PairItem> items, Boun
   for (PairItem& item : items) item.seq = item.send ? ++sent_[item.peer] : ++received_[item.peer];
   auto operation = std::make_unique<PairOp>(team_, name, std::move(items));
   return stream.Enqueue(std::make_unique<CollTask>(Ref<Communicator>::Share(this), std::move(operation),
-                                                   std::move(bounces), stream.Idle()));
+                                                   std::move(bounces), stream.Idle(), /*step_key=*/0));
 }
 
 void Communicator::Arm(const void* key, const Waker& waker) {

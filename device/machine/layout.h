@@ -12,12 +12,13 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "device/meters/layout.h"
 #include "device/profile/profile.h"
 
 namespace npu::device {
 
 inline constexpr uint64_t kStateMagic = 0x31454E494843414Dull;  // "MACHINE1"
-inline constexpr uint32_t kStateVersion = 2;
+inline constexpr uint32_t kStateVersion = 3;
 inline constexpr uint32_t kMaxSlots = 256;
 inline constexpr uint32_t kMaxCells = 4096;
 inline constexpr uint32_t kMaxExports = 4096;
@@ -95,6 +96,7 @@ struct StateLayout {
   alignas(4096) Slot slots[kMaxSlots];
   alignas(4096) Cell cells[kMaxCells];
   alignas(4096) Export exports[kMaxExports];
+  alignas(4096) Meters meters[kMaxSlots];
 };
 
 // How far to walk. The numbers are hostile like the rest.

@@ -32,7 +32,7 @@ class MachineTest : public ::testing::Test {
     config.name = name;
     return config;
   }
-  std::string FileOf(const std::string& name) { return scratch_.path() + "/anynpu/" + name + ".v2"; }
+  std::string FileOf(const std::string& name) { return scratch_.path() + "/anynpu/" + name + ".v" + std::to_string(kStateVersion); }
   bool Exists(const std::string& name) { return access(FileOf(name).c_str(), F_OK) == 0; }
 };
 

@@ -72,6 +72,7 @@ void ReleaseSlot(StateLayout& layout, uint32_t index) {
     entry.owner.store(0, std::memory_order_release);
   }
   ClearSlot(slot);
+  ClearMeters(layout.meters[index]);
   for (uint32_t i = 0; i < SlotHigh(layout); ++i) {
     Slot& other = layout.slots[i];
     if (other.state.load(std::memory_order_relaxed) != kSlotLive) continue;
@@ -102,6 +103,7 @@ void ForgetAll(StateLayout& layout) {
     if (layout.slots[i].state.load(std::memory_order_relaxed) != kSlotFree) {
       layout.slots[i].state.store(kSlotFree, std::memory_order_relaxed);
       ClearSlot(layout.slots[i]);
+      ClearMeters(layout.meters[i]);
     }
   }
   for (uint32_t i = 0; i < CellHigh(layout); ++i) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/status/boundary.h"
+#include "device/meters/meters.h"
 #include "ops/core/args.h"
 #include "ops/core/executor.h"
 #include "ops/core/platform.h"
@@ -17,8 +18,15 @@ using ops::Executor;
 struct Bound {
   Executor* executor;
   std::byte* scratch;
+  int card;
 
-  Outcome Now(TaskContext& context) const { return Outcome::Done(executor->Run(scratch, context.parallel)); }
+  Outcome Now(TaskContext& context) const {
+    const ops::OpDef& op = *executor->op;
+    const uint64_t began = device::meters::KernelBegins(card);
+    Status status = executor->Run(scratch, context.parallel);
+    device::meters::KernelEnds(card, &op, op.name, began);
+    return Outcome::Done(std::move(status));
+  }
 };
 
 class OpTask final : public Task {
@@ -47,7 +55,8 @@ Status Workspace(const ops::OpDef& op, const Executor& e, void* workspace, uint6
         .Remedy("Allocate workspaceSize bytes of device memory between the two calls.");
   }
   if (bytes < e.scratch_bytes) {
-    return Error(Code::kInvalidParam, "{}: workspaceSize is {}, but {} bytes are needed.", op.name, bytes, e.scratch_bytes)
+    return Error(Code::kInvalidParam, "{}: workspaceSize is {}, but {} bytes are needed.", op.name, bytes,
+                 e.scratch_bytes)
         .Remedy("Pass the size that {}GetWorkspaceSize returned.", op.name);
   }
   const ops::Platform& platform = ops::ThePlatform();
@@ -89,7 +98,7 @@ Status Launch(const ops::OpDef& op, void* workspace, uint64_t bytes, void* raw_e
   if (owned.e->nothing_to_do) return {};
   NPU_TRY(Reachable(op, *owned.e, *stream));
 
-  Launching launching{{owned.e, scratch}};
+  Launching launching{{owned.e, scratch, stream->card()}};
   const auto cost = static_cast<uint32_t>(std::clamp(owned.e->cost_ns, 1.0, 4e9));
   const Status status = stream->Launch(
       &launching, [](void* self, TaskContext& context) { return static_cast<Launching*>(self)->run.Now(context); },
@@ -104,8 +113,10 @@ Status Launch(const ops::OpDef& op, void* workspace, uint64_t bytes, void* raw_e
   return status;
 }
 
-int32_t Phase2(const ops::OpDef& op, void* workspace, uint64_t workspace_bytes, aclOpExecutor* executor, void* stream) noexcept {
-  return boundary::Run(op.name.data(), NnCode, [&] { return Launch(op, workspace, workspace_bytes, executor, stream); });
+int32_t Phase2(const ops::OpDef& op, void* workspace, uint64_t workspace_bytes, aclOpExecutor* executor,
+               void* stream) noexcept {
+  return boundary::Run(op.name.data(), NnCode,
+                       [&] { return Launch(op, workspace, workspace_bytes, executor, stream); });
 }
 
 }  // namespace npu::opapi
