@@ -13,7 +13,7 @@ Status KeyHead(const Shape& s, const Heads& q, const Heads& k, const Heads& v, c
   const Item& item = s.items[static_cast<size_t>(index)];
   const RowKernels& kernels = Rows();
   const int64_t shared = s.heads / s.kv_heads;
-  const int64_t rows = std::min(kQueryRows, std::max<int64_t>(1, item.q_rows)),
+  const int64_t together = QueryRows(s, item), rows = std::min(together, std::max<int64_t>(1, item.q_rows)),
                 width = std::min(kKeyRows, std::max<int64_t>(1, item.k_rows));
   const int64_t widest = std::max(s.dim, s.value_dim);
   const int64_t floats = item.k_rows * (s.dim + s.value_dim) + 2 * rows * width + rows * s.dim + width + 2 * widest;
@@ -31,8 +31,8 @@ Status KeyHead(const Shape& s, const Heads& q, const Heads& k, const Heads& v, c
   float delta[kQueryRows], largest[kQueryRows], inverse[kQueryRows];
 
   for (int64_t head = kv_head * shared; head < (kv_head + 1) * shared; ++head) {
-    for (int64_t row = 0; row < item.q_rows; row += kQueryRows) {
-      const int64_t m = std::min(kQueryRows, item.q_rows - row);
+    for (int64_t row = 0; row < item.q_rows; row += together) {
+      const int64_t m = std::min(together, item.q_rows - row);
       const int64_t at = item.q_begin + row;
       const Matrix mq = At(q, index, head, at), mout = At(out, index, head, at), mdout = At(dout, index, head, at);
       for (int64_t i = 0; i < m; ++i) {

@@ -9,8 +9,15 @@
 
 namespace npu::attention {
 
-inline constexpr int64_t kQueryRows = 128;  // rows of q handled together
+inline constexpr int64_t kQueryRows = 128;  // rows of q handled together, at most
 inline constexpr int64_t kKeyRows = 1024;   // rows of k, v handled together
+
+// Rows of q of an item that are handled together. Below the diagonal few rows leave out more of what nobody sees; with
+// many rows of k, which are packed anew for each block of q, that costs more than it saves.
+inline int64_t QueryRows(const Shape& s, const Item& item) {
+  constexpr int64_t kShortRows = 512;
+  return s.after != INT64_MAX && item.k_rows <= kShortRows ? kQueryRows / 2 : kQueryRows;
+}
 
 // A matrix of one head: rows from `row` of item `item`.
 struct Matrix {

@@ -82,16 +82,16 @@ Status Forward(Parallel& parallel, const Shape& s, const Heads& q, const Heads& 
   // Blocks of all items and heads in one row of tasks, numbered by item.
   std::vector<int64_t> first{0};
   for (const Item& item : s.items)
-    first.push_back(first.back() + (item.q_rows + kQueryRows - 1) / kQueryRows * s.heads);
+    first.push_back(first.back() + (item.q_rows + QueryRows(s, item) - 1) / QueryRows(s, item) * s.heads);
   std::atomic<bool> ok{true};
   parallel.For(first.back(), 1, [&](int64_t begin, int64_t end) {
     for (int64_t x = begin; x < end; ++x) {
       const int64_t item = std::upper_bound(first.begin(), first.end(), x) - first.begin() - 1;
-      const int64_t rows = s.items[static_cast<size_t>(item)].q_rows;
-      const int64_t blocks = (rows + kQueryRows - 1) / kQueryRows;
+      const Item& sizes = s.items[static_cast<size_t>(item)];
+      const int64_t together = QueryRows(s, sizes), blocks = (sizes.q_rows + together - 1) / together;
       const int64_t in_item = x - first[static_cast<size_t>(item)];
-      const int64_t row = in_item % blocks * kQueryRows;
-      const Task task{item, in_item / blocks, row, std::min(kQueryRows, rows - row)};
+      const int64_t row = in_item % blocks * together;
+      const Task task{item, in_item / blocks, row, std::min(together, sizes.q_rows - row)};
       if (!QueryBlock(s, q, k, v, out, stats, task).ok()) ok.store(false, std::memory_order_relaxed);
     }
   });

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <numeric>
 
 #include "kernels/gemm/scratch.h"
 
@@ -52,6 +53,7 @@ struct Call {
   const PanelSource& b;
   const Sink& sink;
   Range blocks{0, 0};               // blocks of k of this pass
+  Strip a_lies{}, b_lies{};         // an operand that is read where it lies, not packed
   const float* shared_a = nullptr;  // panels of all rows for all blocks of this pass, or null
   const float* shared_b = nullptr;
 };
@@ -71,58 +73,62 @@ void PackB(const Call& c, int64_t block, Range panels, float* dst) {
   }
 }
 
-// Where a register tile may be stored straight into the result: its first vector, null if it may not, and how far behind
-// it the second lies (an image's columns may end between them).
-struct Place {
+// A panel of columns: its operand, and where its tiles may be stored straight into the result. `first` is where row 0
+// has its first vector, null if they may not; the second vector lies `second` behind it (an image's columns may end
+// between them).
+struct ColumnPanel {
+  int64_t index = 0, j0 = 0;
+  int cols = 0, vectors = 0;
+  const float* b = nullptr;
+  int64_t b_step = 0;
   float* first = nullptr;
   int64_t second = 0;
 };
 
-Place Direct(const Sink& s, const Cut& cut, int64_t i0, int64_t panel) {
-  if (s.element != Element::kF32 || s.columns.step != 1 || s.alpha != 1) return {};
-  const int cols = cut.Cols(panel);
-  if (cols % cut.lanes != 0) return {};
-  const int64_t j = panel * cut.nr, run = s.columns.run;
+ColumnPanel MakeColumnPanel(const Sink& s, const Cut& cut, int64_t index) {
+  const int64_t j = index * cut.nr;
+  ColumnPanel out{.index = index, .j0 = j, .cols = cut.Cols(index), .vectors = cut.Vectors(index)};
+  if (s.element != Element::kF32 || s.columns.step != 1 || s.alpha != 1 || out.cols % cut.lanes != 0) return out;
+  const int64_t run = s.columns.run;
   const int64_t outer = j / run, in_run = j - outer * run;
-  if (in_run + cut.lanes > run) return {};
-  float* first = static_cast<float*>(s.data) + i0 * s.row + s.columns.OuterOffset(outer) + in_run;
-  if (cols == cut.lanes || in_run + cols <= run) return {first, cut.lanes};
-  if (in_run + cut.lanes != run || run < cut.lanes) return {};
-  return {first, s.columns.OuterOffset(outer + 1) - s.columns.OuterOffset(outer) - in_run};
+  if (in_run + cut.lanes > run) return out;
+  if (out.vectors == 1 || in_run + out.cols <= run) {
+    out.second = cut.lanes;
+  } else if (in_run + cut.lanes == run && run >= cut.lanes) {
+    out.second = s.columns.OuterOffset(outer + 1) - s.columns.OuterOffset(outer) - in_run;
+  } else {
+    return out;
+  }
+  out.first = static_cast<float*>(s.data) + s.columns.OuterOffset(outer) + in_run;
+  return out;
 }
 
-// Fills the place with beta * self, so that products can be added; false when Finish must do it.
-bool StartDirect(const Sink& s, const Cut& cut, int64_t i0, int rows, int64_t panel, const Place& to) {
-  const int64_t j0 = panel * cut.nr;
-  const int cols = cut.Cols(panel);
-  if (cols == cut.lanes || to.second == cut.lanes) return StartFromSelf(s, i0, rows, j0, cols, to.first);
-  return StartFromSelf(s, i0, rows, j0, cut.lanes, to.first) &&
-         StartFromSelf(s, i0, rows, j0 + cut.lanes, cut.lanes, to.first + to.second);
+// Fills a tile of the result with beta * self, so that products can be added; false when Finish must do it.
+bool StartDirect(const Sink& s, const Cut& cut, int64_t i0, int rows, const ColumnPanel& p, float* to) {
+  if (p.second == cut.lanes) return StartFromSelf(s, i0, rows, p.j0, p.cols, to);
+  return StartFromSelf(s, i0, rows, p.j0, cut.lanes, to) &&
+         StartFromSelf(s, i0, rows, p.j0 + cut.lanes, cut.lanes, to + p.second);
 }
 
-void MultiplyTile(const Call& c, int64_t block, const float* a, int64_t row_panel, const float* b, int64_t col_panel,
+void MultiplyTile(const Call& c, int64_t block, int64_t terms, const Strip& a, int64_t row_panel, const ColumnPanel& p,
                   float* partial, int64_t ldp) {
   const Cut& cut = c.cut;
   const Sink& s = c.sink;
   const bool first = block == 0;
-  const bool last = block == cut.k_blocks - 1;
   const int rows = cut.Rows(row_panel);
-  const int vectors = cut.Vectors(col_panel);
   const int64_t i0 = row_panel * cut.mr;
-  const int64_t j0 = col_panel * cut.nr;
-  const int64_t terms = cut.Terms(block).size();
   const auto r = static_cast<size_t>(rows - 1);
-  const auto v = static_cast<size_t>(vectors - 1);
-  const Place to = partial == nullptr ? Direct(s, cut, i0, col_panel) : Place{};
-  if (to.first != nullptr) {
-    if (first && s.beta == 0) return c.t.tile[0][r][v](terms, a, b, to.first, s.row, to.second);
-    if (!first || StartDirect(s, cut, i0, rows, col_panel, to)) {
-      return c.t.tile[1][r][v](terms, a, b, to.first, s.row, to.second);
+  const auto v = static_cast<size_t>(p.vectors - 1);
+  if (p.first != nullptr && partial == nullptr) {
+    float* to = p.first + i0 * s.row;
+    if (first && s.beta == 0) return c.t.tile[0][r][v](terms, a, p.b, p.b_step, to, s.row, p.second);
+    if (!first || StartDirect(s, cut, i0, rows, p, to)) {
+      return c.t.tile[1][r][v](terms, a, p.b, p.b_step, to, s.row, p.second);
     }
   }
   alignas(64) float tile[kMaxMr * 32];
-  c.t.tile[0][r][v](terms, a, b, tile, 32, cut.lanes);
-  Finish(s, tile, 32, i0, rows, j0, cut.Cols(col_panel), first, last, partial, ldp);
+  c.t.tile[0][r][v](terms, a, p.b, p.b_step, tile, 32, cut.lanes);
+  Finish(s, tile, 32, i0, rows, p.j0, p.cols, first, block == cut.k_blocks - 1, partial, ldp);
 }
 
 // One rectangle of the result, all blocks of this pass. False when there is no memory.
@@ -130,8 +136,8 @@ bool Rectangle(const Call& c, Range row_panels, Range col_panels) {
   const Cut& cut = c.cut;
   const int64_t a_step = std::max<int64_t>(1, kRowsInL2 / cut.mr);
   const int64_t b_step = std::max<int64_t>(1, kColsInL2 / cut.nr);
-  const int64_t a_floats = c.shared_a ? 0 : row_panels.size() * cut.APanelFloats();
-  const int64_t b_floats = c.shared_b ? 0 : std::min(b_step, col_panels.size()) * cut.BPanelFloats();
+  const int64_t a_floats = c.shared_a || c.a_lies.data ? 0 : row_panels.size() * cut.APanelFloats();
+  const int64_t b_floats = c.shared_b || c.b_lies.data ? 0 : std::min(b_step, col_panels.size()) * cut.BPanelFloats();
   const bool keeps = c.sink.element != Element::kF32 && cut.k_blocks > 1;
   const int64_t ldp = col_panels.size() * cut.nr;
   const int64_t p_floats = keeps ? ldp * row_panels.size() * cut.mr : 0;
@@ -142,11 +148,11 @@ bool Rectangle(const Call& c, Range row_panels, Range col_panels) {
   float* partial = keeps ? local_a + a_floats : nullptr;
 
   for (int64_t block = c.blocks.begin; block < c.blocks.end; ++block) {
-    const int64_t in_pass = block - c.blocks.begin;
+    const int64_t in_pass = block - c.blocks.begin, k0 = cut.Terms(block).begin, terms = cut.Terms(block).size();
     const float* a = local_a;
     if (c.shared_a) {
       a = c.shared_a + (in_pass * cut.row_panels + row_panels.begin) * cut.APanelFloats();
-    } else {
+    } else if (!c.a_lies.data) {
       PackA(c, block, row_panels, local_a);
     }
     for (int64_t j0 = col_panels.begin; j0 < col_panels.end; j0 += b_step) {
@@ -154,23 +160,51 @@ bool Rectangle(const Call& c, Range row_panels, Range col_panels) {
       const float* b = local_b;
       if (c.shared_b) {
         b = c.shared_b + (in_pass * cut.col_panels + j0) * cut.BPanelFloats();
-      } else {
+      } else if (!c.b_lies.data) {
         PackB(c, block, cols, local_b);
       }
       for (int64_t i0 = row_panels.begin; i0 < row_panels.end; i0 += a_step) {
         const Range rows{i0, std::min(i0 + a_step, row_panels.end)};
         for (int64_t j = cols.begin; j < cols.end; ++j) {
-          const float* b_panel = b + (j - cols.begin) * cut.BPanelFloats();
+          ColumnPanel panel = MakeColumnPanel(c.sink, cut, j);
+          panel.b = b + (j - cols.begin) * cut.BPanelFloats();
+          panel.b_step = panel.vectors * cut.lanes;
+          if (c.b_lies.data) {
+            panel.b_step = c.b_lies.step;
+            panel.b = c.b_lies.data + panel.j0 + k0 * panel.b_step;
+          }
           for (int64_t i = rows.begin; i < rows.end; ++i) {
             float* part = nullptr;
             if (keeps) part = partial + (i - row_panels.begin) * cut.mr * ldp + (j - col_panels.begin) * cut.nr;
-            MultiplyTile(c, block, a + (i - row_panels.begin) * cut.APanelFloats(), i, b_panel, j, part, ldp);
+            Strip strip{a + (i - row_panels.begin) * cut.APanelFloats(), 1, cut.Rows(i)};
+            if (c.a_lies.data) {
+              strip = c.a_lies;
+              strip.data += i * cut.mr * strip.stride + k0 * strip.step;
+            }
+            MultiplyTile(c, block, terms, strip, i, panel, part, ldp);
           }
         }
       }
     }
   }
   return true;
+}
+
+// Whether rows of A are better read where they lie than packed.
+bool ReadsWhereItLies(const Strip& a, const Cut& cut) {
+  constexpr int64_t kSetsBytes = 4096;  // addresses so far apart share a set of the first cache
+  constexpr int64_t kFewTerms = 64, kFewPanels = 2;
+  if (a.data == nullptr) return false;
+  // Rows along k fill whole lines, unless all of a tile's rows fall into few sets.
+  if (a.step == 1) return cut.k <= kFewTerms || std::gcd(a.stride * 4, kSetsBytes) <= kSetsBytes / 4;
+  // Otherwise a line holds one term of the tile, and packing pays as soon as several panels of columns read it.
+  return a.stride == 1 && cut.col_panels <= kFewPanels;
+}
+
+// B must have whole vectors of columns; packing pays when several panels of rows read it.
+bool ReadsWhereItLies(const Strip& b, const Cut& cut, int64_t columns) {
+  constexpr int64_t kFewPanels = 4;
+  return b.data != nullptr && b.stride == 1 && columns % cut.lanes == 0 && cut.row_panels <= kFewPanels;
 }
 
 // Parts of a dimension: as many as keep `size` panels each, rounded to fill all workers evenly.
@@ -204,6 +238,10 @@ void MatrixSource::Pack(int64_t i0, int count, int width, int64_t k0, int64_t k,
   pack_(data_ + (i0 * stride_i_ + k0 * stride_k_) * size_, stride_i_, stride_k_, count, width, k, dst);
 }
 
+Strip MatrixSource::Lies() const {
+  return size_ == 4 ? Strip{reinterpret_cast<const float*>(data_), stride_i_, stride_k_} : Strip{};
+}
+
 Status Blocked(Parallel& parallel, int64_t m, int64_t n, int64_t k, const PanelSource& a, const PanelSource& b,
                const Sink& sink) {
   if (m <= 0 || n <= 0) return {};
@@ -212,6 +250,9 @@ Status Blocked(Parallel& parallel, int64_t m, int64_t n, int64_t k, const PanelS
   const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   const int workers = flops < kSerialFlops ? 1 : parallel.Workers();
   Call call{t, cut, a, b, sink, {0, cut.k_blocks}};
+
+  if (const Strip lies = a.Lies(); ReadsWhereItLies(lies, cut)) call.a_lies = lies;
+  if (const Strip lies = b.Lies(); ReadsWhereItLies(lies, cut, n)) call.b_lies = lies;
 
   const bool split_rows = m >= n;
   const int64_t row_size = std::max<int64_t>(1, kRowsInL2 / cut.mr);
@@ -222,7 +263,8 @@ Status Blocked(Parallel& parallel, int64_t m, int64_t n, int64_t k, const PanelS
     if (!Rectangle(call, {0, cut.row_panels}, {0, cut.col_panels})) return NoScratch();
     return {};
   }
-  if (flops < kUnsharedFlops) return RunGrid(parallel, call, row_parts, col_parts);
+  if (flops < kUnsharedFlops || (split_rows ? call.b_lies.data : call.a_lies.data) != nullptr)
+    return RunGrid(parallel, call, row_parts, col_parts);
 
   // The operand that every task reads is packed once, by all workers.
   const int64_t panels = split_rows ? cut.col_panels : cut.row_panels;

@@ -24,12 +24,15 @@ class PanelSource {
   // dst[p * width + i] = element (i0 + i, k0 + p) for i < count, zero for count <= i < width; p < k.
   // When count == width up to kPanelSlackFloats behind the panel may be written.
   virtual void Pack(int64_t i0, int count, int width, int64_t k0, int64_t k, float* dst) const = 0;
+  // Where element (0, 0) lies and how far the next ones are, if the whole is f32 with two strides; data null if not.
+  virtual Strip Lies() const { return {}; }
 };
 
 class MatrixSource final : public PanelSource {
  public:
   MatrixSource(const void* data, Element element, int64_t stride_i, int64_t stride_k);
   void Pack(int64_t i0, int count, int width, int64_t k0, int64_t k, float* dst) const override;
+  Strip Lies() const override;
 
  private:
   const char* data_;

@@ -17,6 +17,12 @@ inline constexpr int kPanelSlackFloats = 16;  // a panel of A may be written thi
 enum class Element : uint8_t { kF32, kF16, kBf16 };
 inline constexpr int kElements = 3;
 
+// The rows of A that a tile reads, in a panel or where they lie: element (i, k) at data[i * stride + k * step].
+struct Strip {
+  const float* data = nullptr;
+  int64_t stride = 0, step = 0;
+};
+
 struct MicroKernels {
   int mr;         // rows of a register tile
   int nr;         // columns of a register tile: two vectors
@@ -24,9 +30,10 @@ struct MicroKernels {
   int skinny_mr;  // rows of the largest tile worth using on B where it lies
   int64_t kc;     // terms summed before the tile is stored: nr * kc floats fit in L1
 
-  // c[i * ldc + j] = or += sum over k of a[k * rows + i] * b[k * width + j]; indexed [add][rows - 1][width / lanes -
-  // 1]. The second vector of a row lies `second` floats behind the first.
-  using Tile = void (*)(int64_t k, const float* a, const float* b, float* c, int64_t ldc, int64_t second);
+  // c[i * ldc + j] = or += sum over k of a(i, k) * b[k * b_step + j]; indexed [add][rows - 1][width / lanes - 1]. The
+  // second vector of a row of c lies `second` floats behind the first.
+  using Tile = void (*)(int64_t k, const Strip& a, const float* b, int64_t b_step, float* c, int64_t ldc,
+                        int64_t second);
   Tile tile[2][kMaxMr][2];
 
   // Fills a panel from element (i, k) at src + i * stride_i + k * stride_k. Lanes from count to width become zero when

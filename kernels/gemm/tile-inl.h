@@ -1,6 +1,6 @@
-// The register tile: MR rows times NV vectors of accumulators, one pass over k, for packed panels.
-// Each element of C is one chain of fused multiply-adds in the order of k, whatever MR and NV are: edges and interior,
-// and any split of C over threads, give the same bits.
+// The register tile: MR rows times NV vectors of accumulators, one pass over k, for operands in panels or where they
+// lie. Each element of C is one chain of fused multiply-adds in the order of k, whatever MR and NV are: edges and
+// interior, and any split of C over threads, give the same bits.
 #if defined(NPU_GEMM_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef NPU_GEMM_TILE_INL_H_
 #undef NPU_GEMM_TILE_INL_H_
@@ -8,7 +8,10 @@
 #define NPU_GEMM_TILE_INL_H_
 #endif
 
+#include <utility>
+
 #include "kernels/gemm/half-inl.h"
+#include "kernels/gemm/micro.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace npu::gemm::HWY_NAMESPACE {
@@ -25,8 +28,28 @@ inline constexpr int kMr = 6;
 inline constexpr int64_t kKc = 384;
 #endif
 
+// Row I of A as address arithmetic that needs few registers: one of five bases, three rows apart, plus 0, 1, 2, 4 or 8
+// strides.
+template <int I>
+HWY_INLINE float RowOfA(const char* const (&base)[5], int64_t stride) {
+  constexpr int kSteps[] = {0, 1, 2, 0, 4, 2, 0, 4, 8, 0, 4, 8, 0, 4},
+                kBase[] = {0, 0, 0, 1, 0, 1, 2, 1, 0, 3, 2, 1, 4, 3};
+  static_assert(I < 14 && 3 * kBase[I] + kSteps[I] == I);
+  return *reinterpret_cast<const float*>(base[kBase[I]] + kSteps[I] * stride);
+}
+
+template <int NV, int... kRow>
+HWY_INLINE void AddProducts(const char* const (&base)[5], int64_t stride, const V (&b)[NV],
+                            V (&acc)[sizeof...(kRow)][NV], std::integer_sequence<int, kRow...>) {
+  const auto row = [&](V(&sum)[NV], float x) {
+    const V av = hn::Set(D(), x);
+    HWY_UNROLL(2) for (int j = 0; j < NV; ++j) sum[j] = hn::MulAdd(av, b[j], sum[j]);
+  };
+  (row(acc[kRow], RowOfA<kRow>(base, stride)), ...);
+}
+
 template <int MR, int NV, bool kAdd>
-void Tile(int64_t k, const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, float* HWY_RESTRICT c, int64_t ldc,
+void Tile(int64_t k, const Strip& a, const float* HWY_RESTRICT b, int64_t b_step, float* HWY_RESTRICT c, int64_t ldc,
           int64_t second) {
   const D d;
   V acc[MR][NV];
@@ -35,15 +58,20 @@ void Tile(int64_t k, const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, f
     hwy::Prefetch(c + i * ldc);
     if (NV > 1) hwy::Prefetch(c + i * ldc + second + kLanes - 1);
   }
+  const int64_t stride = a.stride * static_cast<int64_t>(sizeof(float)),
+                step = a.step * static_cast<int64_t>(sizeof(float));
+  const char* base[5];
+  HWY_UNROLL(5) for (int g = 0; g < 5; ++g) base[g] = reinterpret_cast<const char*>(a.data) + 3 * g * stride;
   for (int64_t p = 0; p < k; ++p) {
     V bv[NV];
-    HWY_UNROLL(2) for (int j = 0; j < NV; ++j) bv[j] = hn::Load(d, b + j * kLanes);
-    HWY_UNROLL(16) for (int i = 0; i < MR; ++i) {
-      const V av = hn::Set(d, a[i]);
-      HWY_UNROLL(2) for (int j = 0; j < NV; ++j) acc[i][j] = hn::MulAdd(av, bv[j], acc[i][j]);
+    HWY_UNROLL(2) for (int j = 0; j < NV; ++j) bv[j] = hn::LoadU(d, b + j * kLanes);
+    AddProducts<NV>(base, stride, bv, acc, std::make_integer_sequence<int, MR>());
+    HWY_UNROLL(5) for (int g = 0; g < 5; ++g) {
+      base[g] += step;
+      // Otherwise the compiler keeps a pointer for each row, more than there are registers.
+      if (3 * g < MR) asm("" : "+r"(base[g]));
     }
-    a += MR;
-    b += NV * kLanes;
+    b += b_step;
   }
   HWY_UNROLL(16) for (int i = 0; i < MR; ++i) {
     HWY_UNROLL(2) for (int j = 0; j < NV; ++j) {
