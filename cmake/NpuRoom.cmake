@@ -32,6 +32,9 @@ if(NOT NPU_HWY_INCLUDE STREQUAL /usr/include)
   target_include_directories(npu_flags INTERFACE ${NPU_HWY_INCLUDE})
 endif()
 target_compile_options(npu_flags INTERFACE -Wall -Wextra -Wshadow -Wno-missing-field-initializers)
+# A product and a sum are joined into one rounding where a kernel says MulAdd, nowhere else: results then do not depend on what
+# a compiler joins, and a difference of two equal products is 0.
+target_compile_options(npu_flags INTERFACE -ffp-contract=off)
 if(NPU_WERROR)
   target_compile_options(npu_flags INTERFACE -Werror)
 endif()

@@ -36,6 +36,21 @@ TEST(LayerNorm, GradientsDoNotDependOnTheOrderOfBlocks) {
   }
 }
 
+// The gradient of a row of one element is g·w − mean(g·w): the same product twice. It is 0 where products are rounded before
+// they are subtracted, and 1/sqrt(eps) times a rounding where a compiler joins them.
+TEST(LayerNorm, GradientOfOneElementIsNothing) {
+  std::mt19937 rng(Seed());
+  for (const DType t : {DType::f32, DType::f64, DType::f16}) {
+    const DType stat = t == DType::f64 ? t : DType::f32;
+    const TestTensor x(t, {999, 1}), g(t, {999, 1}), w(t, {1}), y(t, {999, 1}), mean(stat, {999}), rstd(stat, {999}), dx(t, {999, 1});
+    x.Random(rng), g.Random(rng), w.Random(rng), dx.Random(rng);
+    SerialParallel serial;
+    LayerNorm(*x, 1, w.get(), nullptr, 1e-5, *y, mean.get(), rstd.get(), serial);
+    LayerNormBackward(*g, *x, 1, *mean, *rstd, w.get(), dx.get(), nullptr, nullptr, serial);
+    for (const double v : dx.Get()) ASSERT_EQ(v, 0);
+  }
+}
+
 TEST(BatchNorm, MomentsOfBothLayoutsAgree) {
   std::mt19937 rng(Seed());
   const TestTensor plain(DType::f32, {6, 19, 7, 5}), last(DType::f32, {6, 19, 7, 5}, {0, 2, 3, 1});
