@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <shared_mutex>
 
 #include "device/hbm/foreign.h"
@@ -17,15 +18,31 @@ namespace {
 constexpr size_t kPage = 4096;
 constexpr size_t kHugePage = size_t{2} << 20;
 
+// Ranges that do not overlap, by first address.
+struct Ranges : std::map<uintptr_t, HostRange> {
+  iterator Holding(uintptr_t address) {
+    auto next = upper_bound(address);
+    if (next == begin()) return end();
+    --next;
+    return address - next->first < next->second.bytes ? next : end();
+  }
+  bool Overlap(uintptr_t first, size_t bytes) {
+    const auto next = lower_bound(first);
+    return Holding(first) != end() || (next != end() && next->first - first < bytes);
+  }
+};
+
 struct Table {
   std::shared_mutex mutex;
-  std::map<uintptr_t, HostRange> ranges;  // by first address; they do not overlap
+  Ranges pinned;
+  Ranges registered;              // each outside of pinned blocks or wholly inside one
+  std::set<uintptr_t> asked_for;  // pinned blocks whose device view was asked for, by first address
 
-  std::map<uintptr_t, HostRange>::iterator Holding(uintptr_t address) {
-    auto next = ranges.upper_bound(address);
-    if (next == ranges.begin()) return ranges.end();
-    --next;
-    return address - next->first < next->second.bytes ? next : ranges.end();
+  // Devices see a pinned block as a whole, as long as a part of it is registered or its view was asked for.
+  void Show(const HostRange& block) { hbm::AddForeign(block.begin, block.bytes); }
+  void Hide(const HostRange& block) {
+    const auto first = reinterpret_cast<uintptr_t>(block.begin);
+    if (asked_for.count(first) == 0 && !registered.Overlap(first, block.bytes)) hbm::RemoveForeign(block.begin);
   }
 };
 Table& table() {
@@ -60,7 +77,7 @@ Result<void*> AllocateHost(size_t bytes, const char* function) {
   }
   Table& t = table();
   const std::unique_lock lock(t.mutex);
-  t.ranges[Number(begin)] = {begin, mapped, false};
+  t.pinned[Number(begin)] = {begin, mapped, false};
   return static_cast<void*>(begin);
 }
 
@@ -69,17 +86,21 @@ Status FreeHost(void* begin, const char* function) {
   {
     Table& t = table();
     const std::unique_lock lock(t.mutex);
-    const auto found = t.ranges.find(Number(begin));
-    if (found == t.ranges.end() || found->second.registered) {
-      const auto holder = t.Holding(Number(begin));
-      const char* why = holder == t.ranges.end()        ? "was not allocated by aclrtMallocHost, or was freed before"
-                        : holder->second.registered     ? "was registered and not allocated"
-                                                        : "lies inside an allocation but is not its start";
+    const auto found = t.pinned.find(Number(begin));
+    if (found == t.pinned.end()) {
+      const char* why = t.pinned.Holding(Number(begin)) != t.pinned.end()
+                            ? "lies inside an allocation but is not its start"
+                        : t.registered.Holding(Number(begin)) != t.registered.end()
+                            ? "was registered and not allocated"
+                            : "was not allocated by aclrtMallocHost, or was freed before";
       return Error(Code::kOutOfRange, "{}: hostPtr {} {}.", function, fmt::ptr(begin), why)
           .Remedy("Pass what aclrtMallocHost gave, once.");
     }
     range = found->second;
-    t.ranges.erase(found);
+    t.pinned.erase(found);
+    t.asked_for.erase(Number(begin));
+    // Registrations of its parts go with it.
+    t.registered.erase(t.registered.lower_bound(Number(begin)), t.registered.lower_bound(Number(begin) + range.bytes));
   }
   hbm::RemoveForeign(range.begin);
   // Copies that were queued before still use it: it goes with the last of them.
@@ -91,47 +112,60 @@ Status FreeHost(void* begin, const char* function) {
 Status RegisterHost(void* begin, size_t bytes, const char* function) {
   Table& t = table();
   const uintptr_t first = Number(begin);
-  if (bytes > UINTPTR_MAX - first) return Error(Code::kOutOfRange, "{}: the range of {} bytes wraps around.", function, bytes);
+  if (bytes > UINTPTR_MAX - first)
+    return Error(Code::kOutOfRange, "{}: the range of {} bytes wraps around.", function, bytes);
   const std::unique_lock lock(t.mutex);
-  const auto next = t.ranges.lower_bound(first);
-  if (t.Holding(first) != t.ranges.end() || (next != t.ranges.end() && next->first < first + bytes)) {
-    return Error(Code::kHostRegistered, "{}: the range {} of {} bytes overlaps memory that is registered or pinned already.", function,
-                 fmt::ptr(begin), bytes)
-        .Remedy("Unregister the older range first.");
+  const auto block = t.pinned.Holding(first);
+  const bool inside = block != t.pinned.end() && first - block->first + bytes <= block->second.bytes;
+  if (t.registered.Overlap(first, bytes) || (!inside && t.pinned.Overlap(first, bytes))) {
+    return Error(Code::kHostRegistered,
+                 "{}: the range {} of {} bytes overlaps memory that is registered already or a part of a pinned block.",
+                 function, fmt::ptr(begin), bytes)
+        .Remedy(
+            "Unregister the older range first; register a range that lies inside one pinned block or outside of all.");
   }
-  t.ranges[first] = {begin, bytes, true};
-  hbm::AddForeign(begin, bytes);
+  const HostRange range{begin, bytes, true};
+  t.registered[first] = range;
+  t.Show(inside ? block->second : range);
   return {};
 }
 
 Status UnregisterHost(void* begin, const char* function) {
   Table& t = table();
   const std::unique_lock lock(t.mutex);
-  const auto found = t.ranges.find(Number(begin));
-  if (found == t.ranges.end() || !found->second.registered) {
+  const auto found = t.registered.find(Number(begin));
+  if (found == t.registered.end()) {
     return Error(Code::kHostNotRegistered, "{}: {} is not the start of a registered range.", function, fmt::ptr(begin))
         .Remedy("Pass the address that was registered, once.");
   }
-  t.ranges.erase(found);
-  hbm::RemoveForeign(begin);
+  const auto block = t.pinned.Holding(found->first);
+  const HostRange shown = block != t.pinned.end() ? block->second : found->second;
+  t.registered.erase(found);
+  t.Hide(shown);
   return {};
 }
 
 Status ShowToDevices(const void* address, const char* function) {
-  const auto range = FindHost(address);
-  if (!range) {
-    return Error(Code::kHostNotRegistered, "{}: {} is neither registered nor pinned host memory.", function, fmt::ptr(address))
+  Table& t = table();
+  const std::unique_lock lock(t.mutex);
+  if (const auto block = t.pinned.Holding(Number(address)); block != t.pinned.end()) {
+    t.asked_for.insert(block->first);
+    t.Show(block->second);
+  } else if (t.registered.Holding(Number(address)) == t.registered.end()) {
+    return Error(Code::kHostNotRegistered, "{}: {} is neither registered nor pinned host memory.", function,
+                 fmt::ptr(address))
         .Remedy("Call aclrtHostRegisterV2 first.");
   }
-  hbm::AddForeign(range->begin, range->bytes);
   return {};
 }
 
 std::optional<HostRange> FindHost(const void* address) {
   Table& t = table();
   const std::shared_lock lock(t.mutex);
-  const auto found = t.Holding(Number(address));
-  return found == t.ranges.end() ? std::nullopt : std::optional<HostRange>(found->second);
+  for (Ranges* ranges : {&t.pinned, &t.registered}) {
+    if (const auto found = ranges->Holding(Number(address)); found != ranges->end()) return found->second;
+  }
+  return std::nullopt;
 }
 
 }  // namespace npu::rt

@@ -4,8 +4,9 @@
 //   FindHost(p)->registered      // false: pinned by us
 //   NPU_TRY(FreeHost(p, "aclrtFreeHost"));
 //
-// A software card reaches all memory of its process; what this table decides is whether an asynchronous copy may use the
-// address later (pinned) or must be done with it before the call returns (anything else). Any thread may call anything.
+// A software card reaches all memory of its process; what this table decides is whether an asynchronous copy may use
+// the address later (pinned) or must be done with it before the call returns (anything else). Any thread may call
+// anything.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +28,9 @@ Result<void*> AllocateHost(size_t bytes, const char* function);
 Status FreeHost(void* begin, const char* function);
 
 // Operators may use a registered range, or a pinned block after ShowToDevices, like memory of a card.
-// kHostRegistered when the range overlaps a known one, kHostNotRegistered when it is unknown.
+// A range inside one pinned block may be registered too; the registration goes with the block at the latest.
+// kHostRegistered when the range overlaps another registered one or a part of a pinned block, kHostNotRegistered when
+// it is unknown.
 Status RegisterHost(void* begin, size_t bytes, const char* function);
 Status UnregisterHost(void* begin, const char* function);
 Status ShowToDevices(const void* address, const char* function);

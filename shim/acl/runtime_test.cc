@@ -330,6 +330,43 @@ TEST_F(Runtime, HostRangesAreRegisteredOnce) {
   ASSERT_ACL(0, aclrtHostUnregister(block.data()));
 }
 
+// torch_npu's swapped memory: a pinned block is registered, used by the device and given back.
+TEST_F(Runtime, PinnedMemoryMayBeRegistered) {
+  auto* block = static_cast<uint8_t*>(Pinned(3 * 4096));
+  const auto values = Random(4096);
+  std::copy(values.begin(), values.end(), block + 4096);
+  void* device = Device(4096);
+  aclrtStream stream = nullptr;
+  ASSERT_ACL(0, aclrtCreateStream(&stream));
+  void* view = nullptr;
+  ASSERT_ACL(0, aclrtHostRegister(block + 4096, 4096, ACL_HOST_REGISTER_MAPPED, &view));
+  ASSERT_ACL(0, aclrtMemcpyAsync(device, 4096, view, 4096, ACL_MEMCPY_DEVICE_TO_DEVICE, stream));
+  ASSERT_ACL(0, aclrtMemsetAsync(view, 4096, 3, 4096, stream));
+  ASSERT_ACL(0, aclrtValueWrite(view, 11, 0, stream));
+  ASSERT_ACL(0, aclrtSynchronizeStream(stream));
+  EXPECT_EQ(block[4096], 11);
+  EXPECT_EQ(block[2 * 4096 - 1], 3);
+  std::vector<uint8_t> back(4096);
+  ASSERT_ACL(0, aclrtMemcpy(back.data(), 4096, device, 4096, ACL_MEMCPY_DEVICE_TO_HOST));
+  EXPECT_EQ(back, values);
+  // Once only, and not across the end of a pinned block; its neighbour in the block is another range.
+  EXPECT_ACL(507910, aclrtHostRegister(block + 5000, 8, ACL_HOST_REGISTER_MAPPED, &view));
+  EXPECT_ACL(507910, aclrtHostRegister(block + 2 * 4096, 2 * 4096, ACL_HOST_REGISTER_MAPPED, &view));
+  ASSERT_ACL(0, aclrtHostRegisterV2(block, 4096, ACL_HOST_REG_MAPPED));
+  ASSERT_ACL(0, aclrtHostUnregister(block + 4096));
+  EXPECT_ACL(507911, aclrtHostUnregister(block + 4096));
+  EXPECT_ACL(0, aclrtValueWrite(block, 1, 0, stream));
+  ASSERT_ACL(0, aclrtSynchronizeStream(stream));
+  ASSERT_ACL(0, aclrtHostUnregister(block));
+  EXPECT_ACL(107016, aclrtValueWrite(block, 1, 0, stream));
+  // What is registered still when the block goes, goes with it.
+  ASSERT_ACL(0, aclrtHostRegister(block, 3 * 4096, ACL_HOST_REGISTER_MAPPED, &view));
+  ASSERT_ACL(0, aclrtFreeHost(block));
+  EXPECT_ACL(507911, aclrtHostUnregister(block));
+  EXPECT_ACL(0, aclrtDestroyStream(stream));
+  EXPECT_ACL(0, aclrtFree(device));
+}
+
 TEST_F(Runtime, PhysicalMemoryIsMappedByHand) {
   constexpr size_t kPiece = size_t{2} << 20;
   void* range = nullptr;
@@ -637,6 +674,66 @@ TEST_F(Runtime, AbortedTasksSayStop) {
   ASSERT_ACL(0, aclrtCreateStream(&fresh));
   EXPECT_ACL(0, aclrtMemsetAsync(word, 64, 0, 64, fresh));
   EXPECT_ACL(0, aclrtSynchronizeStream(fresh));
+  EXPECT_ACL(0, aclrtDestroyStream(stream));
+  EXPECT_ACL(0, aclrtFree(word));
+}
+
+struct Told {
+  std::atomic<int> times{0};
+  std::atomic<uint32_t> code{0}, stream{~0u}, device{~0u}, task{0}, thread{0};
+};
+Told told_one, told_more;
+void Tell(Told& told, aclrtExceptionInfo* info) {
+  told.code = aclrtGetErrorCodeFromExceptionInfo(info);
+  told.stream = aclrtGetStreamIdFromExceptionInfo(info);
+  told.device = aclrtGetDeviceIdFromExceptionInfo(info);
+  told.task = aclrtGetTaskIdFromExceptionInfo(info);
+  told.thread = aclrtGetThreadIdFromExceptionInfo(info);
+  told.times.fetch_add(1);
+}
+void TellOne(aclrtExceptionInfo* info) { Tell(told_one, info); }
+void TellMore(aclrtExceptionInfo* info) { Tell(told_more, info); }
+
+TEST_F(Runtime, FailedTasksAreTold) {
+  EXPECT_ACL(107000, aclrtExceptionInfoCallbackRegister(nullptr));
+  EXPECT_ACL(107000, aclrtExceptionInfoCallbackUnregister(TellMore));
+  EXPECT_EQ(aclrtGetErrorCodeFromExceptionInfo(nullptr), 0xFFFFFFFFu);
+  ASSERT_ACL(0, aclrtSetExceptionInfoCallback(TellOne));
+  ASSERT_ACL(0, aclrtExceptionInfoCallbackRegister(TellMore));
+  EXPECT_ACL(107000, aclrtExceptionInfoCallbackRegister(TellMore));
+  aclrtStream stream = nullptr;
+  ASSERT_ACL(0, aclrtCreateStream(&stream));
+  int32_t id = -1;
+  ASSERT_ACL(0, aclrtStreamGetId(stream, &id));
+  aclrtNotify notify = nullptr;
+  ASSERT_ACL(0, aclrtCreateNotify(&notify, 0));
+  void* word = Device(64);
+  const auto fail = [&] {
+    ASSERT_ACL(0, aclrtMemsetAsync(word, 64, 0, 64, stream));
+    ASSERT_ACL(0, aclrtWaitAndResetNotify(notify, stream, 10));  // nobody records it
+    EXPECT_ACL(507047, aclrtSynchronizeStream(stream));
+  };
+  const auto wait_for = [](const Told& told, int times) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (told.times < times && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return told.times.load();
+  };
+  fail();
+  EXPECT_EQ(wait_for(told_one, 1), 1);
+  EXPECT_EQ(wait_for(told_more, 1), 1);
+  EXPECT_EQ(told_one.code, 507047u);
+  EXPECT_EQ(told_one.stream, static_cast<uint32_t>(id));
+  EXPECT_EQ(told_one.device, 0u);
+  EXPECT_EQ(told_one.task, 2u);
+  EXPECT_EQ(told_one.thread, static_cast<uint32_t>(gettid()));
+  ASSERT_ACL(0, aclrtSetExceptionInfoCallback(nullptr));
+  fail();
+  EXPECT_EQ(wait_for(told_more, 2), 2);
+  EXPECT_EQ(told_one.times, 1);
+  ASSERT_ACL(0, aclrtExceptionInfoCallbackUnregister(TellMore));
+  fail();
+  EXPECT_EQ(told_more.times, 2);
+  EXPECT_ACL(0, aclrtDestroyNotify(notify));
   EXPECT_ACL(0, aclrtDestroyStream(stream));
   EXPECT_ACL(0, aclrtFree(word));
 }

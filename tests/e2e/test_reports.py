@@ -145,3 +145,40 @@ def test_r011_plain_cpp_program(machine213):
     """)
     machine213.run("bash", "-c", f"g++ -std=c++17 -Wall -Werror -I$ASCEND_HOME_PATH/include {source} -L$ASCEND_HOME_PATH/lib64 -lascendcl -o plain && ./plain").ok().says(
         "^fine$", "destMax")
+
+
+def test_swapped_memory_is_memory_of_the_host_that_operators_use(machine):
+    machine.py("""
+        import os, torch, torch_npu
+        torch.manual_seed(int(os.environ["ANYNPU_SEED"]))
+        torch.npu.set_device(0)
+        before = torch.npu.memory_allocated()
+        swapped = torch_npu.empty_with_swapped_memory([257, 33], dtype=torch.float32, device=torch.device("npu:0"))
+        assert torch.npu.memory_allocated() == before, "the card holds it"
+        x, y = torch.randn(257, 33), torch.randn(257, 33)
+        swapped.copy_(x)
+        assert torch.equal(swapped.cpu(), x)
+        swapped.mul_(2.0)
+        swapped += y.npu()
+        assert torch.equal(swapped.cpu(), x * 2.0 + y)
+        assert torch.equal((swapped > 0).cpu(), x * 2.0 + y > 0)
+        swapped.fill_(0)
+        weight = x.npu().requires_grad_()
+        opt = torch.optim.SGD([weight], lr=0.5, momentum=0.9)
+        opt.state[weight]["momentum_buffer"] = swapped
+        judge = x.clone().requires_grad_()
+        other = torch.optim.SGD([judge], lr=0.5, momentum=0.9)
+        for _ in range(3):
+            for w, o in ((weight, opt), (judge, other)):
+                o.zero_grad()
+                (w * w).sum().backward()
+                o.step()
+        assert torch.allclose(weight.detach().cpu(), judge.detach(), rtol=1e-6, atol=1e-6)
+        assert torch.allclose(swapped.cpu(), other.state[judge]["momentum_buffer"], rtol=1e-6, atol=1e-6)
+        for _ in range(20):  # given back and taken again
+            block = torch_npu.empty_with_swapped_memory([1 << 20], dtype=torch.float16, device="npu:0")
+            block.fill_(1.5)
+            assert block.sum(dtype=torch.float32).item() == 1.5 * (1 << 20)
+            del block
+        print("swapped")
+    """).ok().says(r"^swapped$")
