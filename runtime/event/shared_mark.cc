@@ -10,7 +10,42 @@
 namespace npu::rt {
 namespace {
 
-enum Word : size_t { kIssued = 0, kReached = 1, kRecorder = 2, kFailed = 3 };
+enum Word : size_t { kIssued = 0, kWindow = 1, kRecorder = 2, kFailed = 3 };
+
+// Which records have run, as one word: all up to `base` (modulo 2^32), and base + 1 + i where bit i is set.
+struct Window {
+  static constexpr uint32_t kBits = 32;
+  uint32_t base = 0, bits = 0;
+
+  static Window Of(uint64_t word) { return {static_cast<uint32_t>(word >> 32), static_cast<uint32_t>(word)}; }
+  uint64_t word() const { return uint64_t{base} << 32 | bits; }
+  // 0 or less: below the window.
+  int32_t Place(uint64_t number) const { return static_cast<int32_t>(static_cast<uint32_t>(number) - base); }
+
+  bool Has(uint64_t number) const {
+    const int32_t place = Place(number);
+    return place <= 0 || (static_cast<uint32_t>(place) <= kBits && (bits >> (place - 1) & 1) != 0);
+  }
+  Window With(uint64_t number) const {
+    if (Has(number)) return *this;
+    Window next = *this;
+    if (const auto place = static_cast<uint32_t>(Place(number)); place > kBits) {
+      const uint32_t step = place - kBits;
+      next.base += step;
+      next.bits = step < kBits ? bits >> step : 0;
+    }
+    next.bits |= 1u << (next.Place(number) - 1);
+    while ((next.bits & 1) != 0) {
+      next.bits >>= 1;
+      ++next.base;
+    }
+    return next;
+  }
+};
+
+bool Has(const device::Cell& cell, uint64_t number) {
+  return Window::Of(cell.words[kWindow].load(std::memory_order_acquire)).Has(number);
+}
 
 // How often a waiter asks whether the recording process still lives.
 constexpr auto kAskAfter = std::chrono::milliseconds(200);
@@ -78,7 +113,10 @@ void SharedMark::Reach(uint64_t number, bool failed) {
   device::Cell* cell = Cell();
   if (cell == nullptr) return;
   if (failed) Raise(cell->words[kFailed], number);
-  Raise(cell->words[kReached], number);
+  uint64_t now = cell->words[kWindow].load(std::memory_order_relaxed);
+  while (!cell->words[kWindow].compare_exchange_weak(now, Window::Of(now).With(number).word(), std::memory_order_release,
+                                                     std::memory_order_relaxed)) {
+  }
   device::RingAll(machine_);
 }
 
@@ -91,7 +129,7 @@ Result<bool> SharedMark::Reached(uint64_t number) const {
   if (number == 0) return true;
   const device::Cell* cell = Cell();
   if (cell == nullptr) return Gone(id_);
-  if (cell->words[kReached].load(std::memory_order_acquire) >= number) {
+  if (Has(*cell, number)) {
     if (cell->words[kFailed].load(std::memory_order_relaxed) != number) return true;
     return Error(Code::kRemoteError, "The stream that was to reach the shared event {:#x} has failed.", id_)
         .Remedy("Look at the error of the process that records it.");
@@ -99,7 +137,7 @@ Result<bool> SharedMark::Reached(uint64_t number) const {
   const auto recorder = static_cast<uint32_t>(cell->words[kRecorder].load(std::memory_order_relaxed));
   if (recorder == machine_.slot() || machine_.IsAlive(recorder)) return false;
   // It may have reached the event just before it went.
-  if (cell->words[kReached].load(std::memory_order_acquire) >= number) return true;
+  if (Has(*cell, number)) return true;
   return Error(Code::kRemoteError, "The process that was to reach the shared event {:#x} has ended.", id_)
       .Remedy("Look at why it ended, and start the job again.");
 }

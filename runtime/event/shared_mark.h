@@ -1,8 +1,8 @@
 // The part of an IPC event that several processes see: how many records were queued and how many have run, in a cell of the
 // machine's state file.
 //
-// Records are counted, and a wait is for the count of its time. Two records of one event that overlap on different streams
-// count as run when the later one has; a process that records an event again does so after it saw the earlier one reached.
+// Records are numbered, and a wait is for the number of its time. Records on different streams may overlap and end in any order:
+// which ones have run is kept for the latest 32 of them; when more overlap, older ones count as run.
 #pragma once
 
 #include <cstdint>

@@ -23,12 +23,9 @@ std::atomic<uint32_t> next_id{0};
 class NotifyTask final : public Task {
  public:
   explicit NotifyTask(Ref<Notify> notify) : notify_(std::move(notify)) {}
-  Outcome Run(TaskContext&) override {
-    notify_->Set();
-    return Outcome::Done();
-  }
+  Outcome Run(TaskContext&) override { return Outcome::Done(notify_->Set()); }
   // Who waits for the bit would wait for ever; it learns of the failure from the stream that had it.
-  void Drop(const Status&) override { notify_->Set(); }
+  void Drop(const Status&) override { static_cast<void>(notify_->Set()); }
   const char* Name() const override { return "notify record"; }
   uint32_t CostNs() const override { return 200; }
 
@@ -48,7 +45,9 @@ class NotifyWaitTask final : public Task {
       deadline_ = Deadline::FromMs(static_cast<int64_t>(limit_ms_));
       alarm_.Set(deadline_.at(), context.waker);
     }
-    if (notify_->TakeOrPark(this, context.waker)) return Outcome::Done();
+    const auto taken = notify_->TakeOrPark(this, context.waker, bell_);
+    if (!taken.ok()) return Outcome::Done(taken.status());
+    if (*taken) return Outcome::Done();
     parked_ = true;
     if (!deadline_.passed()) return Outcome::Parked();
     return Outcome::Done(Error(Code::kEventSyncTimeout, "Notify {} was not recorded within {} ms.", notify_->id(), limit_ms_)
@@ -62,6 +61,7 @@ class NotifyWaitTask final : public Task {
   bool parked_ = false;
   Deadline deadline_ = Deadline::Never();
   Alarm alarm_;
+  BellWait bell_;
 };
 
 // Words change by WriteValue, which wakes at once, and by kernels, copies and other processes, which do not: those are seen
@@ -141,18 +141,26 @@ class ValueWaitTask final : public Task {
 
 }  // namespace
 
-void Notify::Set() {
+Status Notify::Set() {
   WakerList wake;
   {
     const std::lock_guard lock(mutex_);
+    if (shared_) return shared_->Set();
     set_ = true;
     std::swap(wake, wakers_);
   }
   for (const auto& [who, waker] : wake.TakeAll()) waker.Wake();
+  return {};
 }
 
-bool Notify::TakeOrPark(const void* who, const Waker& waker) {
+Result<bool> Notify::TakeOrPark(const void* who, const Waker& waker, BellWait& bell) {
   const std::lock_guard lock(mutex_);
+  if (shared_) {
+    const uint32_t seen = shared_->BellSeen();
+    NPU_ASSIGN(const bool taken, shared_->Take());
+    if (!taken) shared_->WakeOnChange(seen, waker, bell);
+    return taken;
+  }
   if (set_) {
     set_ = false;
     return true;
@@ -173,7 +181,38 @@ size_t Notify::waiting() const {
 
 void Notify::Clear() {
   const std::lock_guard lock(mutex_);
+  if (shared_) shared_->Clear();
   set_ = false;
+}
+
+Result<std::string> Notify::Export(bool open_to_all, const char* function) {
+  if (imported_) {
+    return Error(Code::kOutOfRange, "{}: this notify belongs to another process.", function)
+        .Remedy("Let the process that made it export it.");
+  }
+  WakerList wake;
+  std::string key;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!shared_) {
+      NPU_ASSIGN(shared_, SharedNotify::Make(set_));
+      std::swap(wake, wakers_);
+    }
+    if (open_to_all) shared_->OpenToAll();
+    key = shared_->Key();
+  }
+  // Who waits already looks again, now where others see the bit.
+  for (const auto& [who, waker] : wake.TakeAll()) waker.Wake();
+  return key;
+}
+
+Status Notify::Allow(std::span<const int32_t> pids, const char* function) {
+  const std::lock_guard lock(mutex_);
+  if (imported_ || !shared_) {
+    return Error(Code::kOutOfRange, "{}: this notify was not exported by this process.", function)
+        .Remedy("Call aclrtNotifyGetExportKey first, in the process that made it.");
+  }
+  return shared_->Allow(pids, function);
 }
 
 Status Notify::Record(TaskStream& stream) { return stream.Enqueue(std::make_unique<NotifyTask>(Ref<Notify>::Share(this))); }
@@ -182,8 +221,8 @@ Status Notify::WaitAndReset(TaskStream& stream, uint64_t limit_ms) {
   return stream.Enqueue(std::make_unique<NotifyWaitTask>(Ref<Notify>::Share(this), limit_ms));
 }
 
-Result<void*> MakeNotify(const char* function) {
-  NPU_ASSIGN(Ref<Context> context, Current(function));
+namespace {
+Result<void*> AddNotify(std::unique_ptr<SharedNotify> imported, const char* function) {
   NPU_ASSIGN(const device::Machine* machine, TheMachine());
   const uint32_t limit = machine->profile().max_notifies;
   if (notifies().size() >= limit) {
@@ -191,9 +230,22 @@ Result<void*> MakeNotify(const char* function) {
                  machine->profile().soc)
         .Remedy("Destroy notifies that are no longer used.");
   }
-  void* raw = notifies().Add(Ref<Notify>::Adopt(new Notify(next_id.fetch_add(1, std::memory_order_relaxed))));
+  const uint32_t id = next_id.fetch_add(1, std::memory_order_relaxed);
+  void* raw = notifies().Add(Ref<Notify>::Adopt(new Notify(id, std::move(imported))));
   if (raw == nullptr) return Error(Code::kNoNotifyResource, "{}: no notify handles are left.", function);
   return raw;
+}
+}  // namespace
+
+Result<void*> MakeNotify(const char* function) {
+  NPU_TRY(Current(function).status());
+  return AddNotify(nullptr, function);
+}
+
+Result<void*> OpenNotify(std::string_view key, const char* function) {
+  NPU_TRY(Current(function).status());
+  NPU_ASSIGN(std::unique_ptr<SharedNotify> imported, SharedNotify::Open(key, function));
+  return AddNotify(std::move(imported), function);
 }
 
 Result<Ref<Notify>> FindNotify(const void* raw, const char* function) {

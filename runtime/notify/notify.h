@@ -1,13 +1,21 @@
 // Notifies (one-bit semaphores between streams) and waits for words of device memory.
+//
+// A notify that was exported or imported keeps its bit where other processes see it (shared_notify.h); the others are this
+// process's own and know who waits.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
 
 #include "base/handle/ref.h"
 #include "base/status/status.h"
 #include "base/task/task.h"
+#include "runtime/notify/shared_notify.h"
 #include "runtime/stream/task_stream.h"
 #include "runtime/workers/waker_list.h"
 
@@ -15,7 +23,8 @@ namespace npu::rt {
 
 class Notify {
  public:
-  explicit Notify(uint32_t id) : id_(id) {}
+  explicit Notify(uint32_t id, std::unique_ptr<SharedNotify> imported = nullptr)
+      : id_(id), imported_(imported != nullptr), shared_(std::move(imported)) {}
   uint32_t id() const { return id_; }
 
   Status Record(TaskStream& stream);
@@ -23,9 +32,13 @@ class Notify {
   Status WaitAndReset(TaskStream& stream, uint64_t limit_ms);
   void Clear();
 
-  // For the tasks.
-  void Set();
-  bool TakeOrPark(const void* who, const Waker& waker);
+  // The key under which other processes open it: all of them, or those named by Allow.
+  Result<std::string> Export(bool open_to_all, const char* function);
+  Status Allow(std::span<const int32_t> pids, const char* function);
+
+  // For the tasks. Setting a bit and waiting for it fail when the process that made it has gone.
+  Status Set();
+  Result<bool> TakeOrPark(const void* who, const Waker& waker, BellWait& bell);
   void RemoveWaker(const void* who);
   size_t waiting() const;  // for tests
 
@@ -36,13 +49,17 @@ class Notify {
 
  private:
   const uint32_t id_;
+  const bool imported_;
   std::atomic<uint32_t> refs_{1};
   mutable std::mutex mutex_;
-  bool set_ = false;
+  bool set_ = false;                      // while it is not shared
+  std::unique_ptr<SharedNotify> shared_;  // once it is, for good
   WakerList wakers_;
 };
 
 Result<void*> MakeNotify(const char* function);
+// A notify of another process; destroyed like any other.
+Result<void*> OpenNotify(std::string_view key, const char* function);
 Result<Ref<Notify>> FindNotify(const void* raw, const char* function);
 Status DestroyNotify(void* raw, const char* function);
 

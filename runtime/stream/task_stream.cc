@@ -1,5 +1,7 @@
 #include "runtime/stream/task_stream.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <exception>
@@ -7,6 +9,7 @@
 #include <utility>
 
 #include "base/task/polling.h"
+#include "runtime/callback/exception.h"
 #include "runtime/workers/process.h"
 
 namespace npu::rt {
@@ -21,6 +24,12 @@ constexpr auto kThrottleNap = std::chrono::milliseconds(1);
 constexpr int kEndless = 1 << 30;
 // How long a synchronising call may last once the process is exiting and the workers are gone.
 constexpr auto kExitPatience = std::chrono::milliseconds(50);
+
+uint32_t ThreadId() {
+  thread_local uint32_t id = 0;  // constant at first: no guard on the way in
+  if (id == 0) [[unlikely]] id = static_cast<uint32_t>(gettid());
+  return id;
+}
 
 // Every stream that exists, also one whose handle is gone while its last task still runs.
 struct Streams {
@@ -90,6 +99,7 @@ Status TaskStream::Submit(TaskPtr task, uint64_t* position) {
     return why;
   }
   *position = ++submitted_;
+  submitter_ = ThreadId();
   if (state_ != State::kIdle) {
     queue_.push_back(std::move(task));
     const bool far_ahead = queue_.size() > kDepth && state_ != State::kParked;
@@ -120,6 +130,7 @@ Status TaskStream::Launch(void* self, RunNow run, MakeTask make, uint32_t cost_n
     if (run != nullptr) {
       state_ = State::kRunning;
       ++submitted_;
+      submitter_ = ThreadId();
     }
   }
   if (run == nullptr) return Enqueue(make(self));
@@ -211,6 +222,9 @@ Outcome TaskStream::RunGuarded(Task& task, TaskContext& context) {
 }
 
 void TaskStream::Account(Status status, Kept* gone) {
+  if (!status.ok() && aborted_.ok()) {
+    NoteException({static_cast<uint32_t>(done_.load(std::memory_order_relaxed) + 1), id(), submitter_, card(), status.code()});
+  }
   if (!status.ok() && failure_.ok()) failure_ = std::move(status);
   Advance(1 + std::exchange(dropped_behind_, 0), gone);
 }

@@ -141,6 +141,7 @@ class TaskStream final : public Stream {
   Status aborted_;               // sticky
   Ref<TaskStream> blocked_on_;
   uint64_t submitted_ = 0;
+  uint32_t submitter_ = 0;  // thread that queued last
   std::deque<std::pair<uint64_t, std::shared_ptr<void>>> kept_;  // count of done tasks that lets go of it → thing
   std::atomic<uint64_t> done_{0};
 };

@@ -1,6 +1,9 @@
 // Notifies, and words of device memory that streams write and wait for.
 #include "runtime/notify/notify.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "device/hbm/hbm.h"
 #include "gen/calls/acl.h"
 #include "runtime/context/context.h"
@@ -64,6 +67,40 @@ Status aclrtNotifyBatchReset(aclrtNotify* notifies, size_t num) {
     found->Clear();
   }
   return {};
+}
+
+Status aclrtNotifyGetExportKey(aclrtNotify notify, char* key, size_t len, uint64_t flags) {
+  NPU_NOT_NULL(notify);
+  NPU_NOT_NULL(key);
+  constexpr size_t kBytes = rt::SharedNotify::kKeyBytes;
+  constexpr uint64_t kOpenToAll = ACL_RT_NOTIFY_EXPORT_FLAG_DISABLE_PID_VALIDATION;
+  if (len < kBytes || (flags & ~kOpenToAll) != 0) {
+    return Error(Code::kOutOfRange, "{}: len is {} and flags {}.", __func__, len, flags)
+        .Remedy("Pass a buffer of {} bytes and flags 0 or {}.", kBytes, kOpenToAll);
+  }
+  NPU_ASSIGN(Ref<rt::Notify> found, rt::FindNotify(notify, __func__));
+  NPU_ASSIGN(const std::string made, found->Export(flags == kOpenToAll, __func__));
+  std::memset(key, 0, kBytes);
+  std::memcpy(key, made.data(), std::min(made.size(), kBytes - 1));
+  return {};
+}
+
+Status aclrtNotifyImportByKey(aclrtNotify* notify, const char* key, uint64_t flags) {
+  NPU_NOT_NULL(notify);
+  NPU_NOT_NULL(key);
+  if ((flags & ~uint64_t{ACL_RT_NOTIFY_IMPORT_FLAG_ENABLE_PEER_ACCESS}) != 0) {
+    return Error(Code::kOutOfRange, "{}: flags is {}; it may be 0 or {}.", __func__, flags, ACL_RT_NOTIFY_IMPORT_FLAG_ENABLE_PEER_ACCESS);
+  }
+  NPU_ASSIGN(*notify, rt::OpenNotify({key, strnlen(key, rt::SharedNotify::kKeyBytes - 1)}, __func__));
+  return {};
+}
+
+Status aclrtNotifySetImportPid(aclrtNotify notify, int32_t* pid, size_t num) {
+  NPU_NOT_NULL(notify);
+  NPU_NOT_NULL(pid);
+  NPU_NOT_ZERO(num);
+  NPU_ASSIGN(Ref<rt::Notify> found, rt::FindNotify(notify, __func__));
+  return found->Allow({pid, num}, __func__);
 }
 
 Status aclrtValueWrite(void* devAddr, uint64_t value, uint32_t flag, aclrtStream stream) {

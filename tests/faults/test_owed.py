@@ -9,10 +9,10 @@ from prototypes import read_functions
 
 ABI = pathlib.Path(__file__).resolve().parent.parent.parent / "abi"
 OWED = {"AclCode": 207000, "NnCode": 561003, "HcclCode": 5}
-# Named in the issue as owed, whatever else the tables say: graph capture, counting notifies, notifies between processes, the
-# profiler (torch_npu would wait for ever for its output).
+# Named as owed, whatever else the tables say: graph capture, counting notifies, the profiler (torch_npu would wait for ever for
+# its output).
 NAMED = ["aclprofInit", "aclmdlRICaptureBegin", "aclmdlRICaptureEnd", "aclmdlRIExecuteAsync", "aclrtCntNotifyCreate", "aclrtCntNotifyRecord",
-         "aclrtNotifyGetExportKey", "aclrtNotifyImportByKey", "aclrtBinaryLoadFromFile", "aclmdlLoadFromFile"]
+         "aclrtBinaryLoadFromFile", "aclmdlLoadFromFile"]
 WORDS = [b"EL0004", b"Failed to allocate", b"reason=["]
 
 
