@@ -13,18 +13,9 @@ namespace {
 constexpr uint64_t kStreamingBytes = 16u << 20;
 // Work for one thread at a time.
 constexpr uint64_t kGrainBytes = 64u << 10;
-constexpr uint32_t kReduced = 1, kEnd = 3;  // steps of a call, see Transport::Reach
 
 simd::Stores StoresFor(uint64_t bytes) {
   return bytes >= kStreamingBytes ? simd::Stores::kStreaming : simd::Stores::kPlain;
-}
-
-void Copy(Parallel& parallel, const std::byte* from, std::byte* to, uint64_t bytes) {
-  if (bytes == 0 || from == to) return;
-  const auto stores = StoresFor(bytes);
-  parallel.For(static_cast<int64_t>(bytes), static_cast<int64_t>(kGrainBytes), [&](int64_t begin, int64_t end) {
-    simd::CopyInto(from + begin, to + begin, static_cast<size_t>(end - begin), stores);
-  });
 }
 
 }  // namespace
@@ -50,6 +41,14 @@ std::string Describe(const Fingerprint& print) {
   return text;
 }
 
+void GroupOp::CopyBytes(Parallel& parallel, const std::byte* from, std::byte* to, uint64_t bytes) {
+  if (bytes == 0 || from == to) return;
+  const auto stores = StoresFor(bytes);
+  parallel.For(static_cast<int64_t>(bytes), static_cast<int64_t>(kGrainBytes), [&](int64_t begin, int64_t end) {
+    simd::CopyInto(from + begin, to + begin, static_cast<size_t>(end - begin), stores);
+  });
+}
+
 GroupOp::GroupOp(const Team& team, uint64_t seq, GroupCall call, std::atomic<uint64_t>* finished)
     : team_(team), seq_(seq), call_(std::move(call)), finished_(finished), lines_(team.size) {}
 
@@ -73,7 +72,8 @@ void GroupOp::Post() {
   if (DataInline()) payload = {call_.in, call_.in_bytes};
   if (!call_.table.empty()) payload = std::as_bytes(std::span(call_.table));
   line.payload_bytes = static_cast<uint32_t>(payload.size());
-  const Offer offer{call_.in, call_.out};
+  if (OutHidesIn() && !call_.reduce && !Harmless()) line.flags |= kOverlaps;
+  const Offer offer{call_.in, call_.out, partial_.get(), partial_bytes_};
   for (Transport* transport : team_.transports) transport->Post(Lane::kGroup, 0, seq_, line, payload, offer);
 }
 
@@ -103,11 +103,14 @@ std::vector<uint32_t> GroupOp::Waiting() const {
       case State::kLines:
         missing = team_.to[p]->Peek(p, Lane::kGroup, seq_).line == nullptr;
         break;
+      case State::kPartial:
+        missing = team_.to[p]->ReachedBy(p, Lane::kGroup) < Step(kPartialStep);
+        break;
       case State::kReduced:
-        missing = team_.to[p]->ReachedBy(p, Lane::kGroup) < Step(kReduced);
+        missing = team_.to[p]->ReachedBy(p, Lane::kGroup) < Step(kReducedStep);
         break;
       case State::kLast:
-        missing = team_.to[p]->ReachedBy(p, Lane::kGroup) < Step(kEnd);
+        missing = team_.to[p]->ReachedBy(p, Lane::kGroup) < Step(kEndStep);
         break;
       default:
         missing = true;
@@ -199,17 +202,21 @@ bool GroupOp::OutHidesIn() const {
   return call_.out < call_.in + call_.in_bytes && call_.in < call_.out + call_.out_bytes;
 }
 
+// The usual in-place form moves nothing onto the in-buffer: our own part is where it was.
+bool GroupOp::Harmless() const {
+  return std::all_of(call_.pulls.begin(), call_.pulls.end(), [&](const Pull& pull) {
+    const std::byte* at = call_.out + pull.to;
+    const bool apart = at >= call_.in + call_.in_bytes || at + pull.bytes <= call_.in;
+    return apart || (pull.peer == team_.rank && pull.from != Pull::kPeerKnows && at == call_.in + pull.from);
+  });
+}
+
 Status GroupOp::Copies(Parallel& parallel) {
   std::byte* to = call_.out;
   if (OutHidesIn()) {
-    // A peer reads our in-buffer while we fill the out-buffer. The usual in-place form moves nothing onto it (our own
-    // part is where it was); anything else waits in a scratch buffer until the peers are through.
-    const bool harmless = std::all_of(call_.pulls.begin(), call_.pulls.end(), [&](const Pull& pull) {
-      const std::byte* at = call_.out + pull.to;
-      const bool apart = at >= call_.in + call_.in_bytes || at + pull.bytes <= call_.in;
-      return apart || (pull.peer == team_.rank && pull.from != Pull::kPeerKnows && at == call_.in + pull.from);
-    });
-    if (!harmless) {
+    // A peer reads our in-buffer while we fill the out-buffer: what would cover it waits in a scratch buffer until the
+    // peers are through.
+    if (!Harmless()) {
       NPU_ASSIGN(held_, Allocate(call_.out_bytes));
       to = held_.get();
     }
@@ -224,7 +231,7 @@ Status GroupOp::Copies(Parallel& parallel) {
     } else {
       NPU_ASSIGN(from, Source(pull.peer, pull.from, pull.bytes, to + pull.to));
     }
-    Copy(parallel, from, to + pull.to, pull.bytes);
+    CopyBytes(parallel, from, to + pull.to, pull.bytes);
   }
   return {};
 }
@@ -352,6 +359,10 @@ Status GroupOp::Advance(Parallel& parallel, bool* done) {
       state_ = State::kPost;
       [[fallthrough]];
     case State::kPost:
+      if (LayersSuit() && SumsByHosts()) {
+        partial_bytes_ = PartialAt(team_.layers.hosts, team_.layers.local) + PartBytes(team_.rank);
+        NPU_ASSIGN(partial_, Allocate(partial_bytes_));
+      }
       Post();
       next_ = 0;
       state_ = State::kLines;
@@ -360,47 +371,56 @@ Status GroupOp::Advance(Parallel& parallel, bool* done) {
       if (!AllPosted()) return {};
       NPU_TRY(CheckLines());
       state_ = State::kWork;
+      layered_ = Layered();
       [[fallthrough]];
+    case State::kPartial:
     case State::kWork:
+      if (layered_) break;
       NPU_TRY(Work(parallel));
       state_ = State::kFetched;
       [[fallthrough]];
     case State::kFetched:
+      if (layered_) break;
       if (pending_.load(std::memory_order_acquire) != 0) return {};
       if (call_.reduce && !sources_.empty()) RunReduction(parallel, begin_, end_);
       next_ = 0;
       state_ = State::kReduced;
       if (exchange) {
-        for (Transport* transport : team_.transports) transport->Reach(Lane::kGroup, 0, Step(kReduced));
+        for (Transport* transport : team_.transports) transport->Reach(Lane::kGroup, 0, Step(kReducedStep));
       }
       [[fallthrough]];
     case State::kReduced:
+      if (layered_) break;
       if (exchange) {
-        if (!AllReached(Step(kReduced))) return {};
+        if (!AllReached(Step(kReducedStep))) return {};
         NPU_TRY(FetchResults());
       }
       state_ = State::kGathered;
       [[fallthrough]];
     case State::kGathered:
+      if (layered_) break;
       if (pending_.load(std::memory_order_acquire) != 0) return {};
-      for (Transport* transport : team_.transports) transport->Reach(Lane::kGroup, 0, Step(kEnd));
+      for (Transport* transport : team_.transports) transport->Reach(Lane::kGroup, 0, Step(kEndStep));
       next_ = 0;
       state_ = State::kLast;
       [[fallthrough]];
     case State::kLast: {
       // Peers may still read our in-buffer or write our out-buffer, unless all data was in the lines.
-      const bool untouched = (call_.in == nullptr || call_.in_bytes == 0 || DataInline()) &&
+      const bool untouched = !layered_ && (call_.in == nullptr || call_.in_bytes == 0 || DataInline()) &&
                              !(call_.reduce && !DataInline() && call_.reduce->keep != Keep::kBlock);
-      if (!untouched && !AllReached(Step(kEnd))) return {};
-      if (held_) Copy(parallel, held_.get(), call_.out, call_.out_bytes);
+      if (!untouched && !AllReached(Step(kEndStep))) return {};
+      if (held_) CopyBytes(parallel, held_.get(), call_.out, call_.out_bytes);
       state_ = State::kOver;
       finished_->store(seq_, std::memory_order_release);
       [[fallthrough]];
     }
     case State::kOver:
       *done = true;
+      return {};
   }
-  return {};
+  bool waits = false;
+  NPU_TRY(AdvanceLayered(parallel, &waits));
+  return waits ? Status() : Advance(parallel, done);
 }
 
 }  // namespace npu::coll

@@ -1,6 +1,7 @@
 // Calls in which every rank of a communicator takes part.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -48,12 +49,18 @@ class GroupOp final : public Operation {
   Status Advance(Parallel& parallel, bool* done) override;
   std::vector<uint32_t> Waiting() const override;
   bool Received() const override { return state_ > State::kLines; }
+  bool Moving() const override { return state_ == State::kFetched || state_ == State::kGathered; }
+  uint64_t Bytes() const override { return std::max(call_.in_bytes, call_.out_bytes); }
   const char* Name() const override { return NameOf(call_.print.op); }
   std::string Describe() const override;
 
  private:
-  enum class State : uint8_t { kTurn, kPost, kLines, kWork, kFetched, kReduced, kGathered, kLast, kOver };
+  enum class State : uint8_t { kTurn, kPost, kLines, kWork, kPartial, kFetched, kReduced, kGathered, kLast, kOver };
 
+  // Steps of a call, see Transport::Reach.
+  static constexpr uint32_t kPartialStep = 1, kReducedStep = 2, kEndStep = 3;
+
+  static void CopyBytes(Parallel& parallel, const std::byte* from, std::byte* to, uint64_t bytes);
   bool DataInline() const;
   void Post();
   bool AllPosted();
@@ -66,6 +73,22 @@ class GroupOp final : public Operation {
   Status FetchResults();
   void RunReduction(Parallel& parallel, uint64_t begin, uint64_t end);
   bool OutHidesIn() const;
+  bool Harmless() const;
+
+  // Several hosts: within each host first, then across (layers.cc).
+  bool LayersSuit() const;
+  bool SumsByHosts() const;
+  bool Layered() const;
+  Status AdvanceLayered(Parallel& parallel, bool* waits);
+  Status SumOfHost(Parallel& parallel);
+  Status FetchSums();
+  Status SumOfHosts(Parallel& parallel);
+  Status FetchParts(Parallel& parallel);
+  Status SpreadParts(Parallel& parallel);
+  Result<std::byte*> OutOf(uint32_t rank, uint64_t bytes);
+  uint64_t PartBegin(uint32_t rank) const;  // bytes of the in-buffer that rank `rank` sums
+  uint64_t PartBytes(uint32_t rank) const;
+  uint64_t PartialAt(uint32_t host, uint32_t local) const;
   Result<std::unique_ptr<std::byte[]>> Allocate(uint64_t bytes) const;
   uint64_t Step(uint32_t k) const { return seq_ * 4 + k; }
   uint64_t SliceBegin(uint32_t rank) const;
@@ -83,7 +106,11 @@ class GroupOp final : public Operation {
   uint64_t begin_ = 0, end_ = 0;  // elements this rank reduces
   std::atomic<uint32_t> pending_{0};
   std::unique_ptr<std::byte[]> staging_;  // what was fetched from peers, to be reduced
-  std::unique_ptr<std::byte[]> held_;     // the result, when the out-buffer is still read by peers
+  std::unique_ptr<std::byte[]> partial_;  // layers: sums of this host, and the result of a rank that keeps none
+  uint64_t partial_bytes_ = 0;
+  bool layered_ = false;
+  std::vector<Pull> spread_;           // layers: what came from other hosts and goes to this host's ranks
+  std::unique_ptr<std::byte[]> held_;  // the result, when the out-buffer is still read by peers
 };
 
 }  // namespace npu::coll

@@ -17,6 +17,18 @@
 
 namespace npu::coll {
 
+// The ranks by hosts, when there are several with the same number of ranks each, at least two. Ranks of one host map
+// each other's memory; those with the same place on their hosts form a column.
+struct Layers {
+  uint32_t hosts = 1, per_host = 1;
+  uint32_t host = 0, local = 0;   // of this rank
+  std::vector<uint32_t> rank_at;  // [host * per_host + local]
+  bool used() const { return hosts > 1 && per_host > 1; }
+  uint32_t At(uint32_t h, uint32_t l) const { return rank_at[h * per_host + l]; }
+};
+// `host_of` by rank; hosts are numbered as their first ranks come. Empty when the hosts differ in size.
+Layers LayersOf(const std::vector<uint32_t>& host_of, uint32_t rank);
+
 // What an operation knows of its communicator.
 struct Team {
   uint32_t rank = 0;
@@ -24,7 +36,8 @@ struct Team {
   std::vector<Transport*> to;          // by rank; null for itself
   std::vector<Transport*> transports;  // each once
   bool direct = true;                  // all memory is mapped everywhere
-  std::string name;                    // of the communicator
+  Layers layers;
+  std::string name;  // of the communicator
 };
 
 class Operation {
@@ -35,6 +48,10 @@ class Operation {
   virtual std::vector<uint32_t> Waiting() const = 0;
   // Whether all peers have shown what they give.
   virtual bool Received() const = 0;
+  // Bytes are under way: who is asked for them is not late merely because time passes.
+  virtual bool Moving() const = 0;
+  // Of all buffers this rank gave or got, for the view.
+  virtual uint64_t Bytes() const = 0;
   virtual const char* Name() const = 0;
   // For errors, e.g. "HcclAllReduce #7 (1024 x fp32, sum)".
   virtual std::string Describe() const = 0;

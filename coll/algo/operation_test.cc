@@ -46,6 +46,21 @@ std::vector<std::byte> Sum(const Rank& rank, uint32_t round, simd::Reduction wha
   for (auto& input : inputs) sources.push_back(input.data() + first);
   std::vector<std::byte> result(bytes);
   void* sinks[] = {result.data()};
+  // Large calls on several hosts add up within each host first, halves excepted (layers.cc).
+  const Layers& layers = rank.team.layers;
+  std::vector<std::vector<std::byte>> sums;
+  if (layers.used() && all > kInlineBytes && what.type != DType::f16 && what.type != DType::bf16) {
+    std::vector<const void*> of_hosts;
+    for (uint32_t h = 0; h < layers.hosts; ++h) {
+      std::vector<const void*> near;
+      for (uint32_t l = 0; l < layers.per_host; ++l) near.push_back(sources[layers.At(h, l)]);
+      sums.emplace_back(bytes);
+      void* sum[] = {sums.back().data()};
+      simd::ReduceInto(what, near, sum, bytes / size, simd::Stores::kPlain);
+    }
+    for (const auto& sum : sums) of_hosts.push_back(sum.data());
+    sources = of_hosts;
+  }
   simd::ReduceInto(what, sources, sinks, bytes / size, simd::Stores::kPlain);
   return result;
 }
@@ -287,7 +302,8 @@ TEST_P(Operations, AReceiveOfAnotherCountIsRefusedOnBothSides) {
 
 INSTANTIATE_TEST_SUITE_P(Teams, Operations,
                          ::testing::Values(Case{1, false, 1}, Case{2, false, 1}, Case{3, false, 1}, Case{8, false, 1},
-                                           Case{2, true, 1}, Case{4, true, 1}, Case{5, false, 2}),
+                                           Case{2, true, 1}, Case{4, true, 1}, Case{5, false, 2}, Case{4, false, 2},
+                                           Case{9, false, 3}, Case{8, false, 2}),
                          [](const auto& team) {
                            const Case& c = team.param;
                            return fmt::format("{}_{}", c.tcp ? "tcp" : c.islands > 1 ? "mixed" : "shm", c.ranks);

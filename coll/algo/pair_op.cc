@@ -36,6 +36,19 @@ std::vector<uint32_t> PairOp::Waiting() const {
   return ranks;
 }
 
+bool PairOp::Moving() const {
+  for (const auto& one : items_) {
+    if (one->state == State::kFetched || (one->item.send && one->state == State::kAnswer)) return true;
+  }
+  return false;
+}
+
+uint64_t PairOp::Bytes() const {
+  uint64_t bytes = 0;
+  for (const auto& one : items_) bytes += one->item.bytes;
+  return bytes;
+}
+
 Status PairOp::AdvanceSend(Progress& one) {
   const PairItem& item = one.item;
   Transport& to = *team_.to[item.peer];

@@ -23,6 +23,8 @@ class PairOp final : public Operation {
   Status Advance(Parallel& parallel, bool* done) override;
   std::vector<uint32_t> Waiting() const override;
   bool Received() const override { return false; }  // known at the end only
+  bool Moving() const override;
+  uint64_t Bytes() const override;
   const char* Name() const override { return name_; }
   std::string Describe() const override;
 

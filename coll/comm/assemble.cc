@@ -10,6 +10,7 @@
 
 #include "base/os/process.h"
 #include "coll/comm/device_host.h"
+#include "coll/comm/legacy.h"
 #include "coll/comm/parking.h"
 #include "coll/net/listener.h"
 #include "coll/rendezvous/meeting.h"
@@ -21,6 +22,7 @@ namespace {
 
 // How long a port that somebody holds is asked for again: the ranks of a job that was just killed still hold theirs.
 constexpr std::chrono::seconds kPortPatience(3);
+constexpr std::chrono::milliseconds kLook(100);  // how often a rank that waits for callers asks whether the others live
 
 struct BlockOffer {
   int32_t pid = 0;
@@ -70,6 +72,8 @@ class Assembly {
 
   Result<Ref<Communicator>> Run() {
     parts_.name = request_.name;
+    parts_.machine = machine_.name();
+    parts_.token = request_.point.id;
     parts_.rank = request_.rank;
     parts_.settings = request_.settings;
     parts_.transport_of.assign(request_.ranks, -1);
@@ -80,8 +84,8 @@ class Assembly {
     NPU_TRY(Parking::Get().StartWatcher());
     NPU_ASSIGN(listener_, CardListeners::Get().Open(request_.card, request_.settings));
     parts_.listener = listener_;
-    NPU_ASSIGN(Meeting meeting,
-               Meeting::Join(request_.point, request_.rank, request_.ranks, request_.settings, request_.patience));
+    NPU_ASSIGN(Meeting meeting, Meeting::Join(request_.point, {request_.rank, request_.ranks, request_.card},
+                                              request_.settings, request_.patience));
 
     const Member me = Myself(listener_->port());
     NPU_ASSIGN(const std::vector<std::byte> members, meeting.Round(std::as_bytes(std::span(&me, 1)), {}));
@@ -94,7 +98,7 @@ class Assembly {
     if (good.ok()) good = OfferBlock(&offer);
     NPU_ASSIGN(const std::vector<std::byte> offers, meeting.Round(std::as_bytes(std::span(&offer, 1)), good));
     good = JoinBlock(offers);
-    if (good.ok()) good = ConnectOthers();
+    if (good.ok()) good = ConnectOthers(meeting);
     const uint64_t ready = 1;
     NPU_TRY(meeting.Round(std::as_bytes(std::span(&ready, 1)), good).status());
     if (block_) block_->CloseFd();
@@ -170,7 +174,7 @@ class Assembly {
   }
 
   // A connection to every rank that shares no memory with this one: the higher rank calls the lower.
-  Status ConnectOthers() {
+  Status ConnectOthers(Meeting& meeting) {
     if (parts_.direct) return {};
     const Deadline deadline = request_.settings.ConnectDeadline();
     const std::string id = request_.point.id + "/link";
@@ -183,11 +187,28 @@ class Assembly {
     for (uint32_t r = 0; r < request_.rank; ++r) {
       if (!far(r)) continue;
       const Member& other = parts_.members[r];
-      NPU_ASSIGN(sockets[r], Call(other.address, static_cast<uint16_t>(other.port), fmt::format("{}/{}", id, r),
-                                  request_.rank, request_.ranks, deadline));
+      Result<os::Fd> called = Error(Code::kCommTimeout, "not called");
+      bool quiet = false;
+      do {
+        NPU_TRY(meeting.Interrupted());
+        called = Call(other.address, static_cast<uint16_t>(other.port), fmt::format("{}/{}", id, r),
+                      {request_.rank, request_.ranks, request_.card, quiet},
+                      Deadline::In(std::min<std::chrono::nanoseconds>(deadline.left(), std::chrono::seconds(2))));
+        quiet = true;
+      } while (!called.ok() && called.status().code() == Code::kCommTimeout && !deadline.passed());
+      if (!called.ok()) {
+        return Error(called.status().code(), "{} (rank {} calls rank {}, pid {}, device {})", called.status().text(),
+                     request_.rank, r, other.pid, other.card)
+            .Remedy("{}", called.status().remedy());
+      }
+      sockets[r] = called.take();
     }
     for (; callers > 0; --callers) {
-      Result<Caller> caller = inbox.Next(deadline);
+      Result<Caller> caller = Error(Code::kCommTimeout, "nobody called");
+      do {
+        NPU_TRY(meeting.Interrupted());
+        caller = inbox.Next(Deadline::In(std::min<std::chrono::nanoseconds>(deadline.left(), kLook)));
+      } while (!caller.ok() && !deadline.passed());
       if (!caller.ok()) {
         return Error(Code::kCommTimeout,
                      "EI0015: {} ranks above rank {} did not connect within {} s (HCCL_CONNECT_TIMEOUT).", callers,
@@ -221,6 +242,7 @@ class Assembly {
 }  // namespace
 
 Result<Ref<Communicator>> Assemble(const AssembleRequest& request) {
+  LegacyRulesOfStart();
   NPU_ASSIGN(device::Machine * machine, device::Join());
   return Assembly(request, *machine).Run();
 }
@@ -232,6 +254,7 @@ Result<MeetingPoint> OpenMeeting(const Settings& settings) {
         .Remedy("End that process, or choose other ports with HCCL_IF_BASE_PORT or HCCL_HOST_SOCKET_PORT_RANGE.");
   }
   MeetingPoint point{settings.address, (*opened)->port(), NewId()};
+  (*opened)->ServeOnly(point.id);
   NPU_TRY(ServeMeeting(*opened, point.id, settings));
   return point;
 }
@@ -239,6 +262,7 @@ Result<MeetingPoint> OpenMeeting(const Settings& settings) {
 Status OpenMeetingAt(const MeetingPoint& point, const Settings& settings) {
   const uint16_t ports[] = {point.port};
   NPU_ASSIGN(std::shared_ptr<Listener> listener, Listener::Open(point.address, ports));
+  listener->ServeOnly(point.id);
   return ServeMeeting(std::move(listener), point.id, settings);
 }
 

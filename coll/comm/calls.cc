@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "coll/comm/buffer.h"
+#include "coll/comm/legacy.h"
 #include "coll/comm/types.h"
 
 namespace npu::coll {
@@ -155,6 +156,7 @@ Status NotShifted(const char* function, const void* send, const void* recv, uint
 
 Status AllReduce(Where at, const void* send, void* recv, uint64_t count, uint32_t type, uint32_t op) {
   const char* name = NameOf(Op::kAllReduce);
+  LegacyRulesOfCall(name, type, count);
   if (count == 0) return {};
   NPU_TRY(CheckCount(name, "count", count));
   NPU_ASSIGN(const simd::Reduction what, ReductionOf(name, type, op));
@@ -222,6 +224,7 @@ Status AllGatherV(Where at, const void* send, uint64_t send_count, void* recv, c
 
 Status ReduceScatter(Where at, const void* send, void* recv, uint64_t recv_count, uint32_t type, uint32_t op) {
   const char* name = NameOf(Op::kReduceScatter);
+  LegacyRulesOfCall(name, type, recv_count);
   if (recv_count == 0) return {};
   NPU_TRY(CheckCount(name, "recvCount", recv_count));
   NPU_ASSIGN(const simd::Reduction what, ReductionOf(name, type, op));
@@ -259,6 +262,7 @@ Status ReduceScatterV(Where at, const void* send, const int64_t* send_counts, co
 
 Status Reduce(Where at, const void* send, void* recv, uint64_t count, uint32_t type, uint32_t op, uint32_t root) {
   const char* name = NameOf(Op::kReduce);
+  LegacyRulesOfCall(name, type, count);
   NPU_TRY(CheckRoot(name, at.comm, root));
   if (count == 0) return {};
   NPU_TRY(CheckCount(name, "count", count));

@@ -1,10 +1,16 @@
 #include "coll/comm/communicator.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <thread>
 
 #include "base/task/polling.h"
 #include "coll/comm/parking.h"
+#include "coll/comm/types.h"
+#include "device/machine/repair.h"
 #include "device/meters/meters.h"
 #include "runtime/workers/cores.h"
 
@@ -18,7 +24,8 @@ using std::chrono::steady_clock;
 // How a call waits before it parks (docs/decisions/collectives.md).
 constexpr int kPausesWithCores = 200, kPausesWithout = 50;
 constexpr microseconds kYieldFor(100);
-constexpr milliseconds kLookAfter(150);  // peers of a parked call are looked at this often
+constexpr milliseconds kLookAfter(150);   // peers of a parked call are looked at this often
+constexpr milliseconds kLateAfter(1500);  // a peer that lets a call wait so long is named
 
 void Pause() {
 #if defined(__x86_64__)
@@ -62,7 +69,7 @@ class CollTask final : public PollingTask {
       started_ = true;
       meter_.Begins();
       deadline_ = comm_->settings().ExecDeadline();
-      looked_ = steady_clock::now();
+      looked_ = looked_from_ = steady_clock::now();
       for (const auto& bounce : bounces_.in) bounce->CopyIn();
     }
     bool done = false;
@@ -76,6 +83,7 @@ class CollTask final : public PollingTask {
       looked_ = steady_clock::now();
       const std::vector<uint32_t> ranks = operation_->Waiting();
       Status gone = comm_->CheckPeers(*operation_, ranks);
+      if (gone.ok()) Late(ranks);
       if (gone.ok() && deadline_.passed()) gone = comm_->TimedOut(*operation_, ranks);
       if (!gone.ok()) {
         // What a peer did before it died still counts.
@@ -87,6 +95,7 @@ class CollTask final : public PollingTask {
     if (operation_->Received()) meter_.Received();
     if (!done) return Outcome::Parked();
     comm_->Disarm(this);
+    if (comm_->show_ != nullptr) comm_->show_->End(operation_->Bytes());
     for (const auto& bounce : bounces_.out) bounce->CopyOut();
     // The next call of this communicator may wait on another stream for its turn.
     if (comm_->armed_ > 0) Parking::Get().WakeAll();
@@ -132,6 +141,24 @@ class CollTask final : public PollingTask {
     return {};
   }
 
+  // Shows a wait on the board, and names who lets it last.
+  void Late(std::vector<uint32_t> ranks) {
+    if (operation_->Moving()) {
+      std::erase_if(ranks, [&](uint32_t r) { return comm_->team_.to[r]->Silent(r) < kLateAfter; });
+    }
+    if (ranks.empty()) {
+      waits_since_ = {};
+      return;
+    }
+    const auto now = steady_clock::now();
+    if (waits_since_ == steady_clock::time_point()) waits_since_ = std::max(looked_from_, now - milliseconds(400));
+    const auto waited = std::chrono::duration_cast<milliseconds>(now - waits_since_);
+    if (comm_->show_ != nullptr) comm_->show_->Wait(ranks, device::NowMs() - static_cast<uint64_t>(waited.count()));
+    if (waited < kLateAfter || told_) return;
+    told_ = true;
+    comm_->TellLate(*operation_, ranks, waited);
+  }
+
   Outcome Failed(Status status) {
     comm_->Disarm(this);
     comm_->Fail(status);
@@ -145,7 +172,8 @@ class CollTask final : public PollingTask {
   Bounces bounces_;
   bool patient_;
   int steps_ = 0;
-  bool started_ = false;
+  bool started_ = false, told_ = false;
+  steady_clock::time_point waits_since_, looked_from_;
   Deadline deadline_ = Deadline::Never();
   steady_clock::time_point looked_;
 };
@@ -177,14 +205,52 @@ Communicator::Communicator(Parts parts) : parts_(std::move(parts)) {
     spin_ = static_cast<int>(team_.size) <= rt::UsableCores() ? kPausesWithCores : kPausesWithout;
   sent_.resize(team_.size);
   received_.resize(team_.size);
+  std::vector<uint32_t> host_of(team_.size);
+  for (uint32_t r = 0; r < team_.size; ++r) {
+    host_of[r] = r;
+    for (uint32_t s = 0; s < r && host_of[r] == r && !parts_.settings.tcp_only; ++s) {
+      if (parts_.members[s].host_id == parts_.members[r].host_id &&
+          parts_.members[s].machine == parts_.members[r].machine)
+        host_of[r] = s;
+    }
+  }
+  team_.layers = LayersOf(host_of, team_.rank);
+  std::vector<device::ranks::Member> shown(team_.size);
+  for (uint32_t r = 0; r < team_.size; ++r) {
+    const Member& m = parts_.members[r];
+    shown[r] = {m.host_id, m.pid, m.card};
+    std::memcpy(shown[r].address, m.address, sizeof shown[r].address);
+  }
+  show_ =
+      device::ranks::Take({team_.name, parts_.machine, team_.rank, team_.size, static_cast<uint32_t>(card()), shown});
 }
 
-Communicator::~Communicator() { Leave(); }
+Communicator::~Communicator() {
+  Leave();
+  device::ranks::Give(show_);
+}
+
+void Communicator::ShowIssued(const Fingerprint& print, uint64_t number) {
+  if (show_ == nullptr) return;
+  device::ranks::Call call;
+  const auto put = [](auto& to, std::string_view from) {
+    std::memcpy(to, from.data(), std::min(from.size(), sizeof to - 1));
+  };
+  put(call.op, NameOf(print.op));
+  if (print.op != Op::kBarrier) put(call.type, InfoOf(print.type).name);
+  if (print.reduce <= 3 && print.op != Op::kSendRecv) put(call.reduce, NameOfReduce(print.reduce));
+  call.has_root = print.op == Op::kBroadcast || print.op == Op::kReduce || print.op == Op::kScatter ? 1 : 0;
+  call.root = print.root;
+  call.count = print.count;
+  call.number = number;
+  show_->Issue(call);
+}
 
 Status Communicator::Enqueue(GroupCall call, Bounces bounces, rt::Stream& stream) {
   if (failed_.load(std::memory_order_acquire)) return Failure();
   const std::lock_guard lock(issue_mutex_);
   const uint64_t key = StepKey(call);
+  ShowIssued(call.print, issued_ + 1);
   auto operation = std::make_unique<GroupOp>(team_, ++issued_, std::move(call), &finished_);
   return stream.Enqueue(std::make_unique<CollTask>(Ref<Communicator>::Share(this), std::move(operation),
                                                    std::move(bounces), stream.Idle(), key));
@@ -194,6 +260,7 @@ Status Communicator::Enqueue(const char* name, std::vector<PairItem> items, Boun
   if (failed_.load(std::memory_order_acquire)) return Failure();
   const std::lock_guard lock(issue_mutex_);
   for (PairItem& item : items) item.seq = item.send ? ++sent_[item.peer] : ++received_[item.peer];
+  ShowIssued(items.front().print, items.front().seq);
   auto operation = std::make_unique<PairOp>(team_, name, std::move(items));
   return stream.Enqueue(std::make_unique<CollTask>(Ref<Communicator>::Share(this), std::move(operation),
                                                    std::move(bounces), stream.Idle(), /*step_key=*/0));
@@ -214,15 +281,80 @@ void Communicator::Disarm(const void* key) {
   }
 }
 
+// One that ended without a word comes before those that gave up because of it, whoever it is that we wait for.
 Status Communicator::CheckPeers(const Operation& op, const std::vector<uint32_t>& ranks) {
+  Status found;
+  uint32_t culprit = 0;
+  bool gone = false;
   for (const uint32_t rank : ranks) {
-    const Status gone = team_.to[rank]->Check(rank);
-    if (gone.ok()) continue;
-    return Error(Code::kRemoteError, "{}: {}.", op.Describe(), gone.text())
-        .Remedy("Look into the log of rank {}, end the other ranks of communicator {} and start the job again.", rank,
-                team_.name);
+    found = team_.to[rank]->Check(rank, &gone);
+    culprit = rank;
+    if (!found.ok()) break;
   }
-  return {};
+  if (found.ok()) return {};
+  for (uint32_t rank = 0; rank < team_.size && !gone; ++rank) {
+    if (rank == team_.rank) continue;
+    Status other = team_.to[rank]->Check(rank, &gone);
+    if (other.ok()) gone = false;
+    if (gone) found = std::move(other), culprit = rank;
+  }
+  return Error(Code::kRemoteError, "{}: {}; {}.", op.Describe(), found.text(), LastCallOf(culprit))
+      .Remedy("Look into the log of rank {}, end the other ranks of communicator {} and start the job again.", culprit,
+              team_.name);
+}
+
+std::string Communicator::LastCallOf(uint32_t rank) const {
+  Line line;
+  uint64_t seq = 0;
+  if (!team_.to[rank]->Newest(rank, &line, &seq)) return "it has made no collective call in this communicator";
+  return fmt::format("its last call is {} (call {})", Describe(line.print), seq);
+}
+
+std::string Communicator::Doing(uint32_t rank) const {
+  const Member& m = parts_.members[rank];
+  if (m.host_id != parts_.members[team_.rank].host_id) {
+    const milliseconds silent = team_.to[rank]->Silent(rank);
+    if (silent < kLateAfter) return "its process runs";
+    return fmt::format("no sign of life for {:.1f} s: stopped, or the network between is down",
+                       static_cast<double>(silent.count()) / 1000);
+  }
+  switch (device::ranks::StateOf(m.pid)) {
+    case 'T':
+      return "its process is stopped (SIGSTOP or Ctrl-Z; kill -CONT lets it go on)";
+    case 't':
+      return "its process is held by a debugger";
+    case 'D':
+      return "its process waits for a disk or a device";
+    default:
+      return "its process runs";
+  }
+}
+
+void Communicator::TellLate(const Operation& op, const std::vector<uint32_t>& ranks, std::chrono::milliseconds waited) {
+  std::string who, key;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    const Member& m = parts_.members[ranks[i]];
+    const std::string doing = Doing(ranks[i]);
+    key += fmt::format("{}:{};", ranks[i], doing.substr(0, 24));
+    if (i == 4) who += fmt::format(", and {} more", ranks.size() - i);
+    if (i >= 4) continue;
+    who += fmt::format("{}rank {} (pid {}, device {}, {}): {}, {}", i == 0 ? "" : "; ", ranks[i], m.pid, m.card,
+                       m.address, doing, LastCallOf(ranks[i]));
+  }
+  {
+    // The same rank late in call after call (an evaluation, a slow loader) is told at its 1st, 2nd, 4th, 8th … time.
+    const std::lock_guard lock(late_mutex_);
+    late_times_ = key == late_key_ ? late_times_ + 1 : 1;
+    late_key_ = key;
+    if ((late_times_ & (late_times_ - 1)) != 0) return;
+  }
+  const std::string line =
+      fmt::format("anynpu: rank {} has waited {:.1f} s in {} for {}. It goes on waiting{}; see `anynpu ranks`.\n",
+                  team_.rank, static_cast<double>(waited.count()) / 1000, op.Describe(), who,
+                  parts_.settings.exec_timeout
+                      ? fmt::format(" until {} s (HCCL_EXEC_TIMEOUT)", parts_.settings.exec_seconds.count())
+                      : "");
+  if (::write(STDERR_FILENO, line.data(), line.size()) < 0) return;
 }
 
 Status Communicator::TimedOut(const Operation& op, const std::vector<uint32_t>& ranks) const {
@@ -230,7 +362,8 @@ Status Communicator::TimedOut(const Operation& op, const std::vector<uint32_t>& 
   for (const uint32_t rank : ranks) {
     const Member& m = parts_.members[rank];
     if (who.size() < 400)
-      who += fmt::format("{}rank {} (pid {}, device {})", who.empty() ? "" : ", ", rank, m.pid, m.card);
+      who += fmt::format("{}rank {} (pid {}, device {}; {}, {})", who.empty() ? "" : ", ", rank, m.pid, m.card,
+                         Doing(rank), LastCallOf(rank));
   }
   return Error(Code::kCommTimeout, "EI0002: {} waited {} s (HCCL_EXEC_TIMEOUT) for {}.", op.Describe(),
                parts_.settings.exec_seconds.count(), who.empty() ? "an earlier call of this rank" : who)
@@ -249,6 +382,7 @@ void Communicator::Fail(const Status& why) {
     const std::lock_guard lock(failure_mutex_);
     if (failed_.load(std::memory_order_relaxed)) return;
     failure_ = why;
+    if (show_ != nullptr) show_->Break(std::string(why.text()));
     failed_.store(true, std::memory_order_release);
   }
   for (Transport* transport : team_.transports) transport->Leave(/*failed=*/true);

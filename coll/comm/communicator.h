@@ -8,6 +8,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -19,6 +20,7 @@
 #include "coll/comm/buffer.h"
 #include "coll/comm/settings.h"
 #include "coll/transport/host.h"
+#include "device/ranks/board.h"
 #include "runtime/stream/stream.h"
 
 namespace npu::coll {
@@ -26,7 +28,8 @@ namespace npu::coll {
 class Communicator {
  public:
   struct Parts {
-    std::string name;
+    std::string name, machine;
+    std::string token;  // only ranks of the job know it; sub communicators meet under it
     uint32_t rank = 0;
     std::vector<Member> members;
     std::vector<std::unique_ptr<Transport>> transports;
@@ -47,6 +50,7 @@ class Communicator {
   int card() const { return parts_.members[team_.rank].card; }
   const Team& team() const { return team_; }
   const Settings& settings() const { return parts_.settings; }
+  const std::string& token() const { return parts_.token; }
   const Member& member(uint32_t rank) const { return parts_.members[rank]; }
 
   // What broke it; ok while it works.
@@ -71,6 +75,11 @@ class Communicator {
   // Names the first of `ranks` that is gone.
   Status CheckPeers(const Operation& op, const std::vector<uint32_t>& ranks);
   Status TimedOut(const Operation& op, const std::vector<uint32_t>& ranks) const;
+  std::string LastCallOf(uint32_t rank) const;
+  // One line on stderr: whom a call has been waiting for, and what that process does.
+  void TellLate(const Operation& op, const std::vector<uint32_t>& ranks, std::chrono::milliseconds waited);
+  std::string Doing(uint32_t rank) const;
+  void ShowIssued(const Fingerprint& print, uint64_t number);
 
   Parts parts_;
   Team team_;
@@ -85,6 +94,10 @@ class Communicator {
   mutable std::mutex failure_mutex_;
   Status failure_;
   std::atomic<bool> failed_{false};
+  device::ranks::Show* show_ = nullptr;  // on the board of `anynpu ranks`
+  std::mutex late_mutex_;
+  std::string late_key_;  // whom the last line was about, and how often in a row
+  uint64_t late_times_ = 0;
   std::atomic<uint32_t> refs_{1};
 };
 

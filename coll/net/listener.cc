@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
@@ -10,13 +11,15 @@
 #include <vector>
 
 #include "base/os/thread.h"
+#include "coll/net/refusal.h"
 
 namespace npu::coll {
 namespace {
 using std::chrono::seconds;
-constexpr seconds kHelloLimit(5);   // for a caller to say what it wants
-constexpr seconds kKeepLimit(150);  // for somebody to await it
-constexpr size_t kMostStrangers = 4096;
+constexpr seconds kHelloLimit(5);       // for a caller to say what it wants
+constexpr seconds kKeepLimit(150);      // for somebody to await it
+constexpr size_t kMostStrangers = 256;  // that have not said what they want
+constexpr size_t kMostUnclaimed = 2048;
 
 struct Stranger {
   os::Fd fd;
@@ -62,6 +65,32 @@ Listener::~Listener() {
   if (thread_.joinable()) thread_.join();
 }
 
+void Listener::ServeOnly(const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  only_ = id;
+}
+
+// With mutex_ held.
+void Listener::Seat(os::Fd fd, const Hello& hello) {
+  const std::string id = IdOf(hello);
+  if (!only_.empty() && id != only_) {
+    static_cast<void>(SendFailure(
+        fd.get(),
+        Error(Code::kInvalidParam, "EI0003: the rank that listens at port {} knows no communicator of this rootInfo.",
+              port_)
+            .Remedy("Pass the blob that rank 0 of this very job has got from HcclGetRootInfo, and use it once."),
+        Deadline::In(std::chrono::milliseconds(100))));
+    return;
+  }
+  Box& box = BoxOf(id);
+  if (box.awaited == 0) {
+    if (box.callers.empty()) box.until = Deadline::In(kKeepLimit);
+    if (box.callers.size() >= kMostUnclaimed || boxes_.size() >= kMostUnclaimed) return;
+  }
+  box.callers.push_back({std::move(fd), hello.pid, hello.card, hello.version, hello.rank, hello.ranks});
+  box.came.notify_all();
+}
+
 Listener::Box& Listener::BoxOf(const std::string& id) { return boxes_[id]; }
 
 void Listener::Serve() {
@@ -73,6 +102,9 @@ void Listener::Serve() {
     if ((polls[1].revents & POLLIN) != 0) return;
     if ((polls[0].revents & POLLIN) != 0) {
       os::Fd fd(::accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      if (!fd)
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));  // no descriptor is left: others may free one
+      if (fd) WatchLink(fd.get());
       if (fd && strangers.size() < kMostStrangers) strangers.push_back({std::move(fd)});
     }
     for (size_t i = 0; i < strangers.size();) {
@@ -83,10 +115,7 @@ void Listener::Serve() {
       }
       if (state > 0) {
         const std::lock_guard lock(mutex_);
-        Box& box = BoxOf(IdOf(strangers[i].hello));
-        if (box.awaited == 0 && box.callers.empty()) box.until = Deadline::In(kKeepLimit);
-        box.callers.push_back({std::move(strangers[i].fd), strangers[i].hello.rank, strangers[i].hello.ranks});
-        box.came.notify_all();
+        Seat(std::move(strangers[i].fd), strangers[i].hello);
       }
       strangers.erase(strangers.begin() + static_cast<ptrdiff_t>(i));
     }
@@ -122,14 +151,27 @@ Result<Caller> Inbox::Next(Deadline deadline) {
   return caller;
 }
 
-Result<os::Fd> Call(const std::string& address, uint16_t port, const std::string& id, uint32_t rank, uint32_t ranks,
+Result<os::Fd> Call(const std::string& address, uint16_t port, const std::string& id, const Calling& as,
                     Deadline deadline) {
-  NPU_ASSIGN(os::Fd fd, Connect(address, port, deadline));
+  // A first try of a second and a half; whoever waits longer says so.
+  const auto first = std::min<std::chrono::nanoseconds>(deadline.left(), std::chrono::milliseconds(1500));
+  Result<os::Fd> fd = Connect(address, port, Deadline::In(first));
+  if (!fd.ok() && !deadline.passed() && fd.status().code() == Code::kCommTimeout) {
+    if (!as.quiet)
+      Tell(fmt::format(
+          "rank {} (pid {}, device {}) gets no answer from the rank at {} port {}, and goes on trying. Does that rank "
+          "still run, and do HCCL_IF_IP and HCCL_SOCKET_IFNAME on its host name an interface that this host reaches?",
+          as.rank, ::getpid(), as.card, address, port));
+    fd = Connect(address, port, deadline);
+  }
+  if (!fd.ok()) return fd;
   Hello hello;
   std::memcpy(hello.id.data(), id.data(), std::min(id.size(), hello.id.size() - 1));
-  hello.rank = rank;
-  hello.ranks = ranks;
-  NPU_TRY(SendAll(fd.get(), std::as_bytes(std::span(&hello, 1)), deadline));
+  hello.pid = ::getpid();
+  hello.card = as.card;
+  hello.rank = as.rank;
+  hello.ranks = as.ranks;
+  NPU_TRY(SendAll(fd->get(), std::as_bytes(std::span(&hello, 1)), deadline));
   return fd;
 }
 

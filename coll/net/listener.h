@@ -24,13 +24,19 @@ namespace npu::coll {
 
 struct Hello {
   static constexpr uint64_t kMagic = 0x314C4C4F434E5041ull;
+  static constexpr uint32_t kVersion = 2;  // of everything that ranks send each other
   uint64_t magic = kMagic;
+  uint32_t version = kVersion;
+  int32_t pid = 0, card = -1;
+  uint32_t spare = 0;
   std::array<char, 128> id{};
   uint32_t rank = 0, ranks = 0;
 };
 
 struct Caller {
   os::Fd fd;
+  int32_t pid = 0, card = -1;
+  uint32_t version = Hello::kVersion;
   uint32_t rank = 0, ranks = 0;
 };
 
@@ -39,6 +45,8 @@ class Listener : public std::enable_shared_from_this<Listener> {
   static Result<std::shared_ptr<Listener>> Open(const std::string& address, std::span<const uint16_t> ports);
   ~Listener();
   uint16_t port() const { return port_; }
+  // Whoever wants something else than this is told so and hung up on, instead of waiting for it.
+  void ServeOnly(const std::string& id);
 
  private:
   friend class Inbox;
@@ -50,12 +58,14 @@ class Listener : public std::enable_shared_from_this<Listener> {
   };
   Listener(Listening listening);
   void Serve();
+  void Seat(os::Fd fd, const Hello& hello);
   Box& BoxOf(const std::string& id);  // with mutex_ held
 
   os::Fd fd_, stop_;
   uint16_t port_ = 0;
   std::mutex mutex_;
   std::map<std::string, Box> boxes_;
+  std::string only_;  // see ServeOnly
   std::thread thread_;
 };
 
@@ -73,7 +83,12 @@ class Inbox {
 };
 
 // The other side: connects and says hello.
-Result<os::Fd> Call(const std::string& address, uint16_t port, const std::string& id, uint32_t rank, uint32_t ranks,
+struct Calling {
+  uint32_t rank = 0, ranks = 0;
+  int32_t card = -1;
+  bool quiet = false;  // says nothing while it waits
+};
+Result<os::Fd> Call(const std::string& address, uint16_t port, const std::string& id, const Calling& as,
                     Deadline deadline);
 
 }  // namespace npu::coll

@@ -134,8 +134,7 @@ Result<os::Fd> Connect(const std::string& address, uint16_t port, Deadline deadl
       socklen_t length = sizeof error;
       ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &length);
       if (error == 0) {
-        const int on = 1;
-        ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+        WatchLink(fd.get());
         return fd;
       }
     } else {
@@ -147,6 +146,18 @@ Result<os::Fd> Connect(const std::string& address, uint16_t port, Deadline deadl
                error != 0 ? std::strerror(error) : "time limit reached")
       .Remedy("See that the rank which listens there still runs and that no firewall is between.");
 }
+
+void WatchLink(int fd) {
+  const int on = 1, idle_s = 10, every_s = 5, tries = 4, unanswered_ms = 30000;
+  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  ::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every_s, sizeof every_s);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &tries, sizeof tries);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unanswered_ms, sizeof unanswered_ms);
+}
+
+bool Readable(int fd, Deadline deadline) { return WaitFor(fd, POLLIN, deadline); }
 
 Status SendAll(int fd, std::span<const std::byte> bytes, Deadline deadline) {
   while (!bytes.empty()) {

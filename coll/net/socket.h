@@ -22,6 +22,11 @@ Result<Listening> Listen(const std::string& address, std::span<const uint16_t> p
 // Tries again while nobody listens there, until the deadline.
 Result<os::Fd> Connect(const std::string& address, uint16_t port, Deadline deadline);
 
+// For connections that last: small frames go at once, and a host that is gone, or a network that is down, ends the
+// connection after half a minute instead of hours.
+void WatchLink(int fd);
+// Whether something can be read, or the other side is gone, before the deadline.
+bool Readable(int fd, Deadline deadline);
 // All bytes, or an error: kCommTimeout after the deadline, kRemoteError when the other side closed.
 Status SendAll(int fd, std::span<const std::byte> bytes, Deadline deadline);
 Status ReceiveAll(int fd, std::span<std::byte> bytes, Deadline deadline);

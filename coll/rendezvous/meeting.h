@@ -25,13 +25,18 @@ namespace npu::coll {
 
 class Meeting {
  public:
-  static Result<Meeting> Join(const MeetingPoint& point, uint32_t rank, uint32_t ranks, const Settings& settings,
+  static Result<Meeting> Join(const MeetingPoint& point, const Calling& as, const Settings& settings,
                               std::chrono::nanoseconds patience);
   // Blobs of all ranks, by rank, all of the size of this one. With a failed `mine` all get that failure.
   Result<std::vector<std::byte>> Round(std::span<const std::byte> blob, const Status& mine);
+  // Fails when the meeting has ended between two rounds: another rank failed or is gone.
+  Status Interrupted();
 
  private:
+  Status Lost(const Status& why) const;
   os::Fd fd_;
+  MeetingPoint point_;
+  bool ended_ = false;
   uint32_t ranks_ = 0;
   std::chrono::nanoseconds patience_{};
 };

@@ -47,6 +47,20 @@ Result<MeetingPoint> MeetingPoint::Read(const char* blob) {
   return MeetingPoint{layout.address, static_cast<uint16_t>(layout.port), layout.id};
 }
 
+std::string DerivedId(const std::string& token, const std::string& purpose) {
+  uint64_t words[2] = {0x6A09E667F3BCC908ull, 0xBB67AE8584CAA73Bull};
+  const std::string all = fmt::format("{}:{}/{}", token.size(), token, purpose);
+  for (int round = 0; round < 2; ++round) {
+    for (const char c : all) {
+      words[0] = (words[0] ^ static_cast<uint8_t>(c)) * 0x100000001B3ull;
+      words[1] = (words[1] ^ words[0]) * 0x9E3779B97F4A7C15ull;
+      words[1] ^= words[1] >> 29;
+      words[0] += words[1] >> 7;
+    }
+  }
+  return fmt::format("{:016x}{:016x}", words[0], words[1]);
+}
+
 std::string NewId() {
   uint64_t words[2] = {};
   if (::getrandom(words, sizeof words, 0) != static_cast<ssize_t>(sizeof words)) {

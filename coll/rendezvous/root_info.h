@@ -23,5 +23,7 @@ struct MeetingPoint {
 
 // 32 hexadecimal digits that no other call has given.
 std::string NewId();
+// 32 digits that only somebody who knows `token` can work out.
+std::string DerivedId(const std::string& token, const std::string& purpose);
 
 }  // namespace npu::coll

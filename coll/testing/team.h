@@ -166,6 +166,9 @@ inline std::vector<int> RunTeam(const TeamOptions& options, const std::function<
       rank.team.size = n;
       rank.team.direct = here.size() == n;
       rank.team.name = "test";
+      std::vector<uint32_t> host_of(n);
+      for (uint32_t i = 0; i < n; ++i) host_of[i] = options.tcp ? i : i % options.islands;
+      rank.team.layers = LayersOf(host_of, r);
       if (shm) rank.team.transports.push_back(shm.get());
       if (!rank.team.direct) rank.team.transports.push_back(tcp->get());
       for (uint32_t i = 0; i < n; ++i) {

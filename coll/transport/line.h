@@ -50,16 +50,20 @@ struct Place {
 
 inline constexpr uint32_t kInlineBytes = 8192;
 
+// kOverlaps: this rank's out-buffer covers parts of its in-buffer that others still read, so nobody may write into it.
+enum LineFlags : uint32_t { kOverlaps = 1 };
+
 struct Line {
   Fingerprint print;
   Place in, out;
   uint32_t payload_bytes = 0;
-  uint32_t spare[13] = {};
+  uint32_t flags = 0;  // LineFlags
+  uint32_t spare[12] = {};
 };
 static_assert(sizeof(Line) == 120 && sizeof(Place) == 24);
 
 enum class Lane : uint8_t { kGroup, kPair };
-enum class Buffer : uint8_t { kIn, kOut };
+enum class Buffer : uint8_t { kIn, kOut, kPartial };
 
 const char* NameOf(Op op);  // "HcclAllReduce"
 

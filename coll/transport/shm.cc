@@ -79,14 +79,26 @@ Status ShmTransport::Fetch(uint32_t, Lane, uint64_t, Buffer, uint64_t, std::span
   return Error(Code::kInternal, "Memory that is mapped was to be fetched.");
 }
 
-Status ShmTransport::Check(uint32_t peer) {
+Status ShmTransport::Check(uint32_t peer, bool* gone) {
   const uint32_t state = block_->box(peer).state.load(std::memory_order_acquire);
   const Member& member = members_[peer];
+  *gone = state == kRankHere;
   if (state == kRankHere && host_.Alive(member.slot)) return {};
   const char* what = state == kRankLeft     ? "has left the communicator"
                      : state == kRankFailed ? "gave up after an error of its own"
-                                            : "is dead";
+                                            : "is dead (killed or exited)";
   return Error(Code::kRemoteError, "rank {} (pid {}, device {}) {}", peer, member.pid, member.card, what);
+}
+
+bool ShmTransport::Newest(uint32_t peer, Line* line, uint64_t* seq) {
+  const RankBox& box = block_->box(peer);
+  const uint64_t a = box.lines[0].seq.load(std::memory_order_acquire);
+  const uint64_t b = box.lines[1].seq.load(std::memory_order_acquire);
+  *seq = std::max(a, b);
+  if (*seq == 0) return false;
+  // The peer may be writing the next one: a torn line says something odd, never something dangerous.
+  std::memcpy(static_cast<void*>(line), &box.lines[*seq & 1].line, sizeof *line);
+  return true;
 }
 
 void ShmTransport::Arm(bool armed) {

@@ -26,7 +26,9 @@ class ShmTransport final : public Transport {
   Result<void*> Map(uint32_t peer, const Place& place) override;
   Status Fetch(uint32_t peer, Lane lane, uint64_t seq, Buffer buffer, uint64_t offset, std::span<std::byte> to,
                std::atomic<uint32_t>* pending) override;
-  Status Check(uint32_t peer) override;
+  Status Check(uint32_t peer, bool* gone) override;
+  bool Newest(uint32_t peer, Line* line, uint64_t* seq) override;
+  std::chrono::milliseconds Silent(uint32_t) override { return {}; }
   void Arm(bool armed) override;
   void Leave(bool failed) override;
 

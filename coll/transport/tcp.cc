@@ -58,13 +58,17 @@ Status TcpTransport::Fetch(uint32_t peer, Lane lane, uint64_t seq, Buffer buffer
   return {};
 }
 
-Status TcpTransport::Check(uint32_t peer) {
-  const Status state = links_[peer]->State();
+Status TcpTransport::Check(uint32_t peer, bool* gone) {
+  const Status state = links_[peer]->State(gone);
   if (state.ok()) return {};
   const Member& member = members_[peer];
   return Error(Code::kRemoteError, "rank {} (pid {}, device {} at {}) {}", peer, member.pid, member.card,
                member.address, state.text());
 }
+
+bool TcpTransport::Newest(uint32_t peer, Line* line, uint64_t* seq) { return links_[peer]->Newest(line, seq); }
+
+std::chrono::milliseconds TcpTransport::Silent(uint32_t peer) { return links_[peer]->Silent(); }
 
 void TcpTransport::Leave(bool failed) {
   for (const auto& link : links_) {

@@ -15,6 +15,7 @@ namespace npu::coll {
 namespace {
 constexpr uint64_t kChunk = 256 << 10;  // bytes of data in a frame: others get their turn in between
 constexpr int kReadsPerTurn = 64;
+constexpr std::chrono::milliseconds kAliveEvery(500);
 constexpr uint64_t kMostPayload = sizeof(Line) + kInlineBytes;
 }  // namespace
 
@@ -81,6 +82,7 @@ void TcpLink::SendReach(Lane lane, uint64_t step) {
   const std::lock_guard lock(mutex_);
   if (!broken_.empty() || left_) return;
   FrameHead head;
+  (lane == Lane::kPair ? said_pair_ : said_group_) = step;
   head.kind = FrameKind::kReach;
   head.lane = lane;
   head.seq = step;
@@ -142,10 +144,35 @@ uint64_t TcpLink::Reached(Lane lane) {
   return lane == Lane::kPair ? reached_pair_ : reached_group_;
 }
 
-Status TcpLink::State() {
+Status TcpLink::State(bool* gone) {
   const std::lock_guard lock(mutex_);
+  *gone = !said_farewell_;
   if (broken_.empty()) return {};
   return Error(Code::kRemoteError, "{}", broken_);
+}
+
+bool TcpLink::Newest(Line* line, uint64_t* seq) {
+  const std::lock_guard lock(mutex_);
+  const Shown& shown = group_[0].seq > group_[1].seq ? group_[0] : group_[1];
+  if (shown.seq == 0) return false;
+  *line = shown.line;
+  *seq = shown.seq;
+  return true;
+}
+
+std::chrono::milliseconds TcpLink::Silent() {
+  const std::lock_guard lock(mutex_);
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - heard_);
+}
+
+// Not while something else is under way: that says the same.
+void TcpLink::SendAlive() {
+  const std::lock_guard lock(mutex_);
+  if (!broken_.empty() || left_ || !out_.empty()) return;
+  FrameHead head;
+  head.kind = FrameKind::kAlive;
+  Queue(head, {}, nullptr, 0);
+  Flush();
 }
 
 bool TcpLink::WantsToWrite() {
@@ -163,8 +190,20 @@ bool TcpLink::OnWritable() {
 bool TcpLink::Serve(const FrameHead& get) {
   if (left_) return true;
   const Offered& offered = OfferedAt(get.lane, get.seq);
-  const auto* from = static_cast<const std::byte*>(get.buffer == Buffer::kIn ? offered.offer.in : offered.offer.out);
-  const uint64_t limit = get.buffer == Buffer::kIn ? offered.in_bytes : offered.out_bytes;
+  const void* begin = nullptr;
+  uint64_t limit = 0;
+  switch (get.buffer) {
+    case Buffer::kIn:
+      begin = offered.offer.in, limit = offered.in_bytes;
+      break;
+    case Buffer::kOut:
+      begin = offered.offer.out, limit = offered.out_bytes;
+      break;
+    case Buffer::kPartial:
+      begin = offered.offer.partial, limit = offered.offer.partial_bytes;
+      break;
+  }
+  const auto* from = static_cast<const std::byte*>(begin);
   if (offered.seq != get.seq || from == nullptr || get.offset > limit || get.bytes > limit - get.offset) {
     Break("it asked for bytes that were not offered");
     return false;
@@ -181,14 +220,21 @@ bool TcpLink::Serve(const FrameHead& get) {
   return true;
 }
 
+// A line may only follow the one before it, and only where nobody here still reads the one it writes over.
+bool TcpLink::MayShow(Lane lane, uint64_t seq) {
+  if (seq == 0) return false;
+  if (lane == Lane::kPair) return seq == pair_.seq + 1 && said_pair_ / 4 + 1 >= seq;
+  return seq == std::max(group_[0].seq, group_[1].seq) + 1 && (seq <= 2 || said_group_ >= (seq - 2) * 4 + 3);
+}
+
 bool TcpLink::Begin() {
   body_got_ = 0;
   direct_ = nullptr;
   const uint64_t lanes = static_cast<uint64_t>(head_.lane), buffers = static_cast<uint64_t>(head_.buffer);
-  bool sound = lanes <= 1 && buffers <= 1;
+  bool sound = lanes <= 1 && buffers <= 2;
   switch (head_.kind) {
     case FrameKind::kLine:
-      sound = sound && head_.bytes >= sizeof(Line) && head_.bytes <= kMostPayload;
+      sound = sound && head_.bytes >= sizeof(Line) && head_.bytes <= kMostPayload && MayShow(head_.lane, head_.seq);
       if (sound) body_.resize(head_.bytes);
       break;
     case FrameKind::kData: {
@@ -205,6 +251,7 @@ bool TcpLink::Begin() {
     }
     case FrameKind::kReach:
     case FrameKind::kLeave:
+    case FrameKind::kAlive:
       sound = sound && head_.bytes == 0;
       break;
     case FrameKind::kGet:
@@ -229,9 +276,11 @@ bool TcpLink::End() {
       shown.seq = head_.seq;
       break;
     }
-    case FrameKind::kReach:
-      (head_.lane == Lane::kPair ? reached_pair_ : reached_group_) = head_.seq;
+    case FrameKind::kReach: {
+      uint64_t& reached = head_.lane == Lane::kPair ? reached_pair_ : reached_group_;
+      reached = std::max(reached, head_.seq);
       break;
+    }
     case FrameKind::kData: {
       const auto at = tickets_.find(head_.ticket);
       if (at == tickets_.end()) break;
@@ -243,9 +292,11 @@ bool TcpLink::End() {
       break;
     }
     case FrameKind::kLeave:
+      said_farewell_ = true;
       Break(head_.failed != 0 ? "gave up after an error of its own" : "has left the communicator");
       break;
     case FrameKind::kGet:
+    case FrameKind::kAlive:
       break;
   }
   return true;
@@ -276,6 +327,7 @@ bool TcpLink::OnReadable() {
       Break("closed its connection");
       return false;
     }
+    heard_ = std::chrono::steady_clock::now();
     if (in_head) {
       head_got_ += static_cast<uint64_t>(n);
       if (head_got_ < sizeof head_) continue;
@@ -326,9 +378,19 @@ void TcpPump::Update(const TcpLink& link, bool write) {
 
 void TcpPump::Run() {
   epoll_event events[64];
+  auto spoke = std::chrono::steady_clock::now();
   while (true) {
-    const int n = ::epoll_wait(epoll_.get(), events, 64, -1);
+    const int n = ::epoll_wait(epoll_.get(), events, 64, static_cast<int>(kAliveEvery.count()));
     if (n < 0 && errno != EINTR) return;
+    if (const auto now = std::chrono::steady_clock::now(); now - spoke >= kAliveEvery) {
+      spoke = now;
+      std::vector<std::shared_ptr<TcpLink>> links;
+      {
+        const std::lock_guard lock(mutex_);
+        for (const auto& [id, link] : links_) links.push_back(link);
+      }
+      for (const auto& link : links) link->SendAlive();
+    }
     for (int i = 0; i < n; ++i) {
       std::shared_ptr<TcpLink> link;
       {

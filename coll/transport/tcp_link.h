@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -16,7 +17,8 @@
 
 namespace npu::coll {
 
-enum class FrameKind : uint32_t { kLine, kReach, kGet, kData, kLeave };
+// kAlive says only that the process runs: a stopped process or a dead network is silent.
+enum class FrameKind : uint32_t { kLine, kReach, kGet, kData, kLeave, kAlive };
 
 struct FrameHead {
   FrameKind kind = FrameKind::kLine;
@@ -45,12 +47,15 @@ class TcpLink {
 
   Posted Peek(Lane lane, uint64_t seq);
   uint64_t Reached(Lane lane);
-  Status State();  // why nothing more comes, or ok
+  Status State(bool* gone);  // why nothing more comes, or ok; gone: it ended without a word
+  bool Newest(Line* line, uint64_t* seq);
+  std::chrono::milliseconds Silent();
 
   // For the pump. False: the link is finished.
   bool OnReadable();
   bool OnWritable();
   bool WantsToWrite();
+  void SendAlive();
   int fd() const { return fd_.get(); }
   uint64_t id() const { return id_; }
 
@@ -83,6 +88,7 @@ class TcpLink {
   bool Begin();  // a head is complete
   bool End();    // its bytes are complete
   bool Serve(const FrameHead& get);
+  bool MayShow(Lane lane, uint64_t seq);
   Shown& ShownAt(Lane lane, uint64_t seq) { return lane == Lane::kPair ? pair_ : group_[seq & 1]; }
   Offered& OfferedAt(Lane lane, uint64_t seq) { return lane == Lane::kPair ? pair_offer_ : group_offer_[seq & 1]; }
 
@@ -90,10 +96,13 @@ class TcpLink {
   os::Fd fd_;
   const uint64_t id_;
   std::string broken_;
-  bool left_ = false, lingering_ = false;
+  bool left_ = false, lingering_ = false, said_farewell_ = false;
   Shown group_[2], pair_;
   Offered group_offer_[2], pair_offer_;
   uint64_t reached_group_ = 0, reached_pair_ = 0;
+  // What we said: lines we are through with may be written over by the peer's next ones, others may not.
+  uint64_t said_group_ = 0, said_pair_ = 0;
+  std::chrono::steady_clock::time_point heard_ = std::chrono::steady_clock::now();
   std::map<uint64_t, Ticket> tickets_;
   uint64_t next_ticket_ = 1;
   std::deque<Piece> out_;

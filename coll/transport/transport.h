@@ -12,6 +12,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <span>
 
@@ -24,6 +25,8 @@ namespace npu::coll {
 struct Offer {
   const void* in = nullptr;
   const void* out = nullptr;
+  const void* partial = nullptr;  // sums of this host on their way to the others
+  uint64_t partial_bytes = 0;
 };
 
 // A line as a peer sees it. Valid until this rank reaches the end of the call.
@@ -55,8 +58,13 @@ class Transport {
   virtual Status Fetch(uint32_t peer, Lane lane, uint64_t seq, Buffer buffer, uint64_t offset, std::span<std::byte> to,
                        std::atomic<uint32_t>* pending) = 0;
 
-  // Whether the peer can still answer: fails when its process is gone or it has left the communicator.
-  virtual Status Check(uint32_t peer) = 0;
+  // Whether the peer can still answer: fails when its process is gone or it has left the communicator. *gone: its
+  // process or connection has ended without a word, so it is not the one that followed another's failure.
+  virtual Status Check(uint32_t peer, bool* gone) = 0;
+  // The newest group line that the peer showed, and its number; false when it showed none. For texts.
+  virtual bool Newest(uint32_t peer, Line* line, uint64_t* seq) = 0;
+  // How long the peer's process has given no sign of life; zero where that cannot be told.
+  virtual std::chrono::milliseconds Silent(uint32_t peer) = 0;
   // Says that this rank is about to sleep (true) or awake again; peers ring its process when something changed.
   virtual void Arm(bool armed) = 0;
   // Tells the peers that this rank takes no further part. No byte is written for a Fetch after it.

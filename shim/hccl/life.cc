@@ -183,8 +183,7 @@ Status HcclCreateSubCommConfig(HcclComm* comm, uint32_t rankNum, uint32_t* rankI
   request.settings = parent.settings();
   const coll::Member& leader = parent.member(rankIds[0]);
   request.point = {leader.address, static_cast<uint16_t>(leader.port),
-                   fmt::format("{}/sub/{}/{}", parent.name(), subCommId, rankIds[0])};
-  if (request.point.id.size() > 100) request.point.id.erase(0, request.point.id.size() - 100);
+                   coll::DerivedId(parent.token(), fmt::format("{}/sub/{}/{}", parent.name(), subCommId, rankIds[0]))};
   if (subCommRankId == 0 && rankNum > 1) NPU_TRY(coll::ServeAt(parent, request.point.id));
   return hccl::Make(std::move(request), read, __func__, subComm);
 }

@@ -89,12 +89,15 @@ class Ranks {
       }
     }
     for (size_t r = 0; r < pids_.size(); ++r) ::unlink((directory_ + "/log" + std::to_string(r)).c_str());
-    for (int k = 0; k < 8; ++k) ::unlink((directory_ + "/root" + std::to_string(k)).c_str());
+    for (int k = 0; k < 8; ++k) {
+      ::unlink((directory_ + "/root" + std::to_string(k)).c_str());
+      ::unlink((directory_ + "/root" + std::to_string(k) + ".part").c_str());
+    }
     ::unlink((directory_ + "/table.json").c_str());
     ::rmdir(directory_.c_str());
   }
   // Exit codes, a signal as 128 + number; what failed ranks said is printed.
-  std::vector<int> Codes(seconds limit = seconds(100)) {
+  std::vector<int> Codes(seconds limit = seconds(100), bool quiet = false) {
     std::vector<int> codes;
     const auto until = Clock::now() + limit;
     for (size_t r = 0; r < pids_.size(); ++r) {
@@ -109,7 +112,7 @@ class Ranks {
       }
       pids_[r] = -1;
       codes.push_back(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
-      if (codes.back() != 0) {
+      if (codes.back() != 0 && !quiet) {
         std::ifstream log(directory_ + "/log" + std::to_string(r));
         std::string line;
         while (std::getline(log, line)) std::printf("rank %zu: %s\n", r, line.c_str());
@@ -118,6 +121,7 @@ class Ranks {
     return codes;
   }
   const std::string& directory() const { return directory_; }
+  pid_t pid(int rank) const { return pids_[static_cast<size_t>(rank)]; }
 
  private:
   std::string directory_;

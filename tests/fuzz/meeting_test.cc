@@ -84,7 +84,7 @@ TEST(Meeting, StrangersOnThePortDisturbNobodyElsesMeeting) {
     std::vector<std::vector<std::byte>> got(ranks);
     for (uint32_t rank = 0; rank < ranks; ++rank) {
       threads.emplace_back([&, rank] {
-        auto meeting = coll::Meeting::Join(ours, rank, ranks, Quick(), 5s);
+        auto meeting = coll::Meeting::Join(ours, {rank, ranks}, Quick(), 5s);
         if (!meeting.ok()) return;
         const std::vector<std::byte> mine(16, static_cast<std::byte>(rank + 1));
         if (auto all = meeting->Round(mine, Status()); all.ok()) got[rank] = *all;
@@ -110,14 +110,14 @@ TEST(Meeting, ASpoiltRankEndsItsMeetingForAllWithAText) {
     settings.connect_timeout = 300ms;
     ASSERT_TRUE(ServeMeeting(*listener, point.id, settings).ok());
     std::thread spoilt([&] {
-      auto socket = Call(point.address, point.port, point.id, 1, 2, Deadline::In(2s));
+      auto socket = Call(point.address, point.port, point.id, {1, 2}, Deadline::In(2s));
       if (!socket.ok()) return;
       std::vector<std::byte> bytes(8 + source.Below(64));
       source.Spoil(bytes.data(), bytes.size());
       ::send(socket->get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
       if (source.Chance(50)) std::this_thread::sleep_for(5ms);
     });
-    auto meeting = coll::Meeting::Join(point, 0, 2, settings, 1s);
+    auto meeting = coll::Meeting::Join(point, {0, 2}, settings, 1s);
     ASSERT_TRUE(meeting.ok());
     const std::vector<std::byte> mine(16);
     auto all = meeting->Round(mine, Status());
@@ -146,7 +146,7 @@ TEST(Meeting, ASpoiltServerIsAnError) {
     });
     Settings settings = Quick();
     settings.connect_timeout = 300ms;
-    auto meeting = coll::Meeting::Join({"127.0.0.1", listening->port, NewId()}, 0, 2, settings, 1s);
+    auto meeting = coll::Meeting::Join({"127.0.0.1", listening->port, NewId()}, {0, 2}, settings, 1s);
     ASSERT_TRUE(meeting.ok());
     const std::vector<std::byte> mine(source.Below(100));
     auto all = meeting->Round(mine, Status());
@@ -155,6 +155,70 @@ TEST(Meeting, ASpoiltServerIsAnError) {
     }
     server.join();
   }
+}
+
+// Root info of another job, or of one that is over: whoever listens there says so at once.
+TEST(Meeting, TheBlobOfAnotherJobIsRefused) {
+  const uint16_t any[] = {0};
+  auto listener = Listener::Open("127.0.0.1", any);
+  ASSERT_TRUE(listener.ok());
+  (*listener)->ServeOnly(NewId());
+  auto meeting = coll::Meeting::Join({"127.0.0.1", (*listener)->port(), NewId()}, {1, 2}, Quick(), 1s);
+  ASSERT_TRUE(meeting.ok());
+  const std::vector<std::byte> mine(16);
+  const auto start = std::chrono::steady_clock::now();
+  auto all = meeting->Round(mine, Status());
+  ASSERT_FALSE(all.ok());
+  EXPECT_EQ(all.status().code(), Code::kInvalidParam);
+  EXPECT_NE(std::string(all.status().text()).find("rootInfo"), std::string::npos) << all.status().Message();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 3s);
+}
+
+TEST(Meeting, AnotherVersionIsNamed) {
+  const uint16_t any[] = {0};
+  auto listener = Listener::Open("127.0.0.1", any);
+  ASSERT_TRUE(listener.ok());
+  const MeetingPoint point{"127.0.0.1", (*listener)->port(), NewId()};
+  ASSERT_TRUE(ServeMeeting(*listener, point.id, Quick()).ok());
+  auto meeting = coll::Meeting::Join(point, {0, 2}, Quick(), 1s);
+  ASSERT_TRUE(meeting.ok());
+  auto other = Connect(point.address, point.port, Deadline::In(2s));
+  ASSERT_TRUE(other.ok());
+  Hello hello;
+  std::memcpy(hello.id.data(), point.id.data(), point.id.size());
+  hello.version = Hello::kVersion + 1;
+  hello.rank = 1, hello.ranks = 2, hello.pid = 4711;
+  ::send(other->get(), &hello, sizeof hello, MSG_NOSIGNAL);
+  const std::vector<std::byte> mine(16);
+  auto all = meeting->Round(mine, Status());
+  ASSERT_FALSE(all.ok());
+  const std::string text(all.status().text());
+  EXPECT_NE(text.find("EI0008"), std::string::npos) << text;
+  EXPECT_NE(text.find("rank 1 (pid 4711)"), std::string::npos) << text;
+}
+
+// A line that stands is not written over while this side may still read it.
+TEST(TcpLink, LinesComeInOrderOnly) {
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  coll::TcpLink link(os::Fd(ends[0]), 1);
+  os::Fd peer(ends[1]);
+  const auto show = [&](uint64_t seq) {
+    FrameHead head;
+    head.kind = FrameKind::kLine;
+    head.seq = seq;
+    Line line;
+    head.bytes = sizeof line;
+    ::send(peer.get(), &head, sizeof head, MSG_NOSIGNAL);
+    ::send(peer.get(), &line, sizeof line, MSG_NOSIGNAL);
+    return link.OnReadable();
+  };
+  EXPECT_TRUE(show(1));
+  EXPECT_TRUE(show(2));
+  EXPECT_NE(link.Peek(Lane::kGroup, 1).line, nullptr);
+  link.SendReach(Lane::kGroup, 1 * 4 + 3);
+  EXPECT_TRUE(show(3));
+  EXPECT_FALSE(show(4));  // call 2 has not ended here
 }
 
 // Frames of a peer: what was offered is all it gets, and it writes only where a fetch asked for.
@@ -177,7 +241,7 @@ TEST(TcpLink, SpoiltFramesEndTheConnection) {
     link.SendGet(Lane::kGroup, 1, Buffer::kIn, 0, wanted, &pending);
     for (int frames = 0; frames < 6; ++frames) {
       FrameHead head;
-      head.kind = static_cast<FrameKind>(source.Chance(90) ? source.Below(5) : source.Word());
+      head.kind = static_cast<FrameKind>(source.Chance(90) ? source.Below(6) : source.Word());
       head.lane = static_cast<Lane>(source.Chance(90) ? source.Below(2) : source.Word());
       head.seq = source.Chance(70) ? 1 : source.Word();
       head.ticket = source.Chance(70) ? 1 : source.Word();

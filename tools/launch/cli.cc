@@ -17,6 +17,7 @@
 #include "tools/launch/devices.h"
 #include "tools/launch/environment.h"
 #include "tools/launch/install.h"
+#include "tools/launch/mpi.h"
 #include "tools/launch/traced.h"
 #include "tools/launch/tree.h"
 #include "tools/trace/replay.h"
@@ -94,6 +95,30 @@ int Execute(std::vector<std::string> command) {
   const int error = errno;
   fmt::print(stderr, "anynpu: {}: {}\n", command[0], std::strerror(error));
   return error == ENOENT ? kNotFound : kNotExecutable;
+}
+
+// What the ranks of mpirun and srun are told, see mpi.h. Without a starter in front the process is a rank itself.
+Result<std::vector<std::string>> ForMpi(const std::vector<std::string>& command) {
+  if (!StartsRanks(command[0])) {
+    NPU_ASSIGN(const Variables variables, RankVariables(FromProcess, ""));
+    Export(variables);
+    return command;
+  }
+  NPU_ASSIGN(const std::string master, MasterFor(command, FromProcess));
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  return InsertBeforePrograms(command, {self.string(), "mpi-rank", "--master", master, "--"});
+}
+
+int MpiRank(const std::string& master, const std::vector<std::string>& command) {
+  if (command.empty()) {
+    fmt::print(stderr, "anynpu mpi-rank: no command. It is what `anynpu run --mpi -- mpirun …` puts before the program.\n");
+    return kUsage;
+  }
+  Result<Variables> variables = RankVariables(FromProcess, master);
+  if (!variables.ok()) return Fail(variables.status());
+  Export(*variables);
+  return Execute(command);
 }
 
 int Run(const MachineOptions& options, bool quiet, bool dev_nodes, const std::vector<std::string>& command) {
@@ -231,10 +256,16 @@ int Main(int argc, char** argv, const std::vector<Command>& commands) {
 
   CLI::App* run = app.add_subcommand("run", "Run a command that sees the software NPUs");
   options.AddTo(*run);
-  bool quiet = false, dev_nodes = false;
+  bool quiet = false, dev_nodes = false, mpi = false, legacy_rules = false;
   run->add_flag("-q,--quiet", quiet, "do not say that the NPUs are software");
   run->add_flag("--dev-nodes", dev_nodes, "show /dev/davinci* to the command (needs user and mount namespaces)");
+  run->add_flag("--mpi", mpi, "mpirun or srun follows: give its ranks RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT");
+  run->add_flag("--legacy-hccl-rules", legacy_rules, "warn of calls that a widely read article says HCCL refuses (real HCCL takes them)");
   run->prefix_command();
+  std::string master;
+  CLI::App* mpi_rank = app.add_subcommand("mpi-rank", "One rank of mpirun or srun: sets what torchrun would set (see run --mpi)");
+  mpi_rank->add_option("--master", master, "where the ranks meet")->type_name("HOST:PORT");
+  mpi_rank->prefix_command();
 
   CLI::App* env = app.add_subcommand("env", "Print shell exports: eval \"$(anynpu env)\"");
   options.AddTo(*env);
@@ -284,8 +315,16 @@ int Main(int argc, char** argv, const std::vector<Command>& commands) {
 
   if (*run) {
     if (command.empty()) command = run->remaining();
+    if (legacy_rules) setenv("ANYNPU_LEGACY_HCCL_RULES", "1", 1);
+    std::fputs(LintOf(command).c_str(), stderr);
+    if (mpi && !command.empty()) {
+      Result<std::vector<std::string>> for_mpi = ForMpi(command);
+      if (!for_mpi.ok()) return Fail(for_mpi.status());
+      command = for_mpi.take();
+    }
     return Run(options, quiet, dev_nodes, command);
   }
+  if (*mpi_rank) return MpiRank(master, command.empty() ? mpi_rank->remaining() : command);
   if (*env) return PrintEnvironment(options);
   if (*up) return Up(options);
   if (*down) return Down(down_name);
