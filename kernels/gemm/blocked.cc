@@ -59,17 +59,28 @@ struct Call {
 };
 
 void PackA(const Call& c, int64_t block, Range panels, float* dst) {
-  const Range terms = c.cut.Terms(block);
-  for (int64_t p = panels.begin; p < panels.end; ++p, dst += c.cut.APanelFloats()) {
-    const int rows = c.cut.Rows(p);
-    c.a.Pack(p * c.cut.mr, rows, rows, terms.begin, terms.size(), dst);
+  const Cut& cut = c.cut;
+  const Range terms = cut.Terms(block);
+  int64_t p = panels.begin;
+  const int64_t whole = std::min(panels.end, cut.m / cut.mr) - p;
+  if (whole > 1 && c.a.PackMany(p * cut.mr, cut.mr, whole, terms.begin, terms.size(), dst, cut.APanelFloats()))
+    p += whole;
+  for (; p < panels.end; ++p) {
+    const int rows = cut.Rows(p);
+    c.a.Pack(p * cut.mr, rows, rows, terms.begin, terms.size(), dst + (p - panels.begin) * cut.APanelFloats());
   }
 }
 
 void PackB(const Call& c, int64_t block, Range panels, float* dst) {
-  const Range terms = c.cut.Terms(block);
-  for (int64_t p = panels.begin; p < panels.end; ++p, dst += c.cut.BPanelFloats()) {
-    c.b.Pack(p * c.cut.nr, c.cut.Cols(p), c.cut.Vectors(p) * c.cut.lanes, terms.begin, terms.size(), dst);
+  const Cut& cut = c.cut;
+  const Range terms = cut.Terms(block);
+  int64_t p = panels.begin;
+  const int64_t whole = std::min(panels.end, cut.n / cut.nr) - p;
+  if (whole > 1 && c.b.PackMany(p * cut.nr, cut.nr, whole, terms.begin, terms.size(), dst, cut.BPanelFloats()))
+    p += whole;
+  for (; p < panels.end; ++p) {
+    c.b.Pack(p * cut.nr, cut.Cols(p), cut.Vectors(p) * cut.lanes, terms.begin, terms.size(),
+             dst + (p - panels.begin) * cut.BPanelFloats());
   }
 }
 
@@ -229,6 +240,7 @@ Status RunGrid(Parallel& parallel, const Call& c, int64_t row_parts, int64_t col
 
 MatrixSource::MatrixSource(const void* data, Element element, int64_t stride_i, int64_t stride_k)
     : data_(static_cast<const char*>(data)),
+      element_(element),
       pack_(Kernels().pack[static_cast<size_t>(element)]),
       stride_i_(stride_i),
       stride_k_(stride_k),
@@ -236,6 +248,14 @@ MatrixSource::MatrixSource(const void* data, Element element, int64_t stride_i, 
 
 void MatrixSource::Pack(int64_t i0, int count, int width, int64_t k0, int64_t k, float* dst) const {
   pack_(data_ + (i0 * stride_i_ + k0 * stride_k_) * size_, stride_i_, stride_k_, count, width, k, dst);
+}
+
+bool MatrixSource::PackMany(int64_t i0, int width, int64_t panels, int64_t k0, int64_t k, float* dst,
+                            int64_t panel_floats) const {
+  if (stride_i_ != 1) return false;
+  Kernels().pack_many[static_cast<size_t>(element_)](data_ + (i0 + k0 * stride_k_) * size_, stride_k_, width, panels, k,
+                                                     dst, panel_floats);
+  return true;
 }
 
 Strip MatrixSource::Lies() const {
@@ -277,18 +297,14 @@ Status Blocked(Parallel& parallel, int64_t m, int64_t n, int64_t k, const PanelS
   if (!shared) return NoScratch();
   for (int64_t begin = 0; begin < cut.k_blocks; begin += pass) {
     call.blocks = {begin, std::min(begin + pass, cut.k_blocks)};
-    parallel.For(call.blocks.size() * panels, std::max<int64_t>(1, 65536 / panel_floats),
-                 [&](int64_t from, int64_t to) {
-                   for (int64_t x = from; x < to; ++x) {
-                     const int64_t p = x % panels;
-                     float* dst = shared.As() + x * panel_floats;
-                     if (split_rows) {
-                       PackB(call, begin + x / panels, {p, p + 1}, dst);
-                     } else {
-                       PackA(call, begin + x / panels, {p, p + 1}, dst);
-                     }
-                   }
-                 });
+    parallel.For(
+        call.blocks.size() * panels, std::max<int64_t>(1, 65536 / panel_floats), [&](int64_t from, int64_t to) {
+          for (int64_t x = from, next = 0; x < to; x = next) {
+            const int64_t block = x / panels, p = x % panels;
+            next = std::min(to, (block + 1) * panels);
+            (split_rows ? PackB : PackA)(call, begin + block, {p, p + next - x}, shared.As() + x * panel_floats);
+          }
+        });
     (split_rows ? call.shared_b : call.shared_a) = shared.As();
     NPU_TRY(RunGrid(parallel, call, row_parts, col_parts));
   }

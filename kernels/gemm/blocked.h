@@ -24,6 +24,11 @@ class PanelSource {
   // dst[p * width + i] = element (i0 + i, k0 + p) for i < count, zero for count <= i < width; p < k.
   // When count == width up to kPanelSlackFloats behind the panel may be written.
   virtual void Pack(int64_t i0, int count, int width, int64_t k0, int64_t k, float* dst) const = 0;
+  // The same for `panels` whole panels, panel_floats apart; false when the source has no quicker way than one by one.
+  virtual bool PackMany(int64_t /*i0*/, int /*width*/, int64_t /*panels*/, int64_t /*k0*/, int64_t /*k*/,
+                        float* /*dst*/, int64_t /*panel_floats*/) const {
+    return false;
+  }
   // Where element (0, 0) lies and how far the next ones are, if the whole is f32 with two strides; data null if not.
   virtual Strip Lies() const { return {}; }
 };
@@ -32,10 +37,13 @@ class MatrixSource final : public PanelSource {
  public:
   MatrixSource(const void* data, Element element, int64_t stride_i, int64_t stride_k);
   void Pack(int64_t i0, int count, int width, int64_t k0, int64_t k, float* dst) const override;
+  bool PackMany(int64_t i0, int width, int64_t panels, int64_t k0, int64_t k, float* dst,
+                int64_t panel_floats) const override;
   Strip Lies() const override;
 
  private:
   const char* data_;
+  Element element_;
   MicroKernels::Pack pack_;
   int64_t stride_i_, stride_k_, size_;
 };

@@ -25,6 +25,7 @@ template <class T, int... kRow>
 void FillElement(MicroKernels& t, Element element, std::integer_sequence<int, kRow...>) {
   const auto e = static_cast<size_t>(element);
   t.pack[e] = Pack<T>;
+  t.pack_many[e] = PackMany<T>;
   t.load_row[e] = LoadRow<T>;
   t.store_row[e] = StoreRow<T>;
   ((t.stream[e][kRow] = Stream<T, kRow + 1>, t.dot[e][kRow] = Dot<T, kRow + 1>), ...);

@@ -42,6 +42,11 @@ struct MicroKernels {
                         float* dst);
   Pack pack[kElements];
 
+  // Fills `panels` panels, panel_floats apart, whose `width` rows lie one behind the other with stride 1 along i. Up to
+  // kPanelSlackFloats past the end of each may be written.
+  void (*pack_many[kElements])(const void* src, int64_t stride_k, int width, int64_t panels, int64_t k, float* dst,
+                               int64_t panel_floats);
+
   // Fills a panel of `width` rows, a multiple of a vector, from f32 rows anywhere: dst[p * width + i] = rows[i][p] for
   // i < count, zero for the others.
   void (*pack_rows)(const float* const* rows, int count, int width, int64_t k, float* dst);

@@ -176,6 +176,32 @@ void Pack(const void* source, int64_t stride_i, int64_t stride_k, int count, int
   }
 }
 
+// Many whole panels from rows with unit stride along i: a row is read through before the next, so lines and pages are
+// used up.
+template <class T>
+void PackMany(const void* source, int64_t stride_k, int width, int64_t panels, int64_t k, float* dst,
+              int64_t panel_floats) {
+  constexpr int64_t kTogether = 8;  // as many streams of stores
+  const D d;
+  const T* src = static_cast<const T*>(source);
+  const int full = width / kLanes * kLanes, rest = width - full;
+  for (int64_t first = 0; first < panels; first += kTogether) {
+    const int64_t count = HWY_MIN(kTogether, panels - first);
+    for (int64_t p = 0; p < k; ++p) {
+      for (int64_t q = first; q < first + count; ++q) {
+        const T* s = src + p * stride_k + q * width;
+        float* out = dst + q * panel_floats + p * width;
+        hwy::Prefetch(s + kAhead * stride_k);
+        for (int i = 0; i < full; i += kLanes) hn::StoreU(LoadF32(d, s + i), d, out + i);
+        if (rest == 0) continue;
+        // A whole vector may be read where later panels of the row lie behind it.
+        const bool overread = (panels - 1 - q) * width >= kLanes - rest;
+        hn::StoreU(overread ? LoadF32(d, s + full) : LoadF32N(d, s + full, rest), d, out + full);
+      }
+    }
+  }
+}
+
 }  // namespace npu::gemm::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif

@@ -1,11 +1,13 @@
-// Products of bf16 by instructions that multiply and sum pairs: AVX512-BF16, or AMX where the system grants its registers.
+// Products of bf16 by instructions that multiply and sum pairs: AVX512-BF16, or AMX where the system grants its
+// registers.
 //
-// Both operands are packed as they are, without becoming f32. A panel is 32 rows of A (columns of B); k is cut into steps of 32
-// terms, padded with zeros. One step of a panel is two blocks of 16 rows, each 1 KiB:
+// Both operands are packed as they are, without becoming f32. A panel is 32 rows of A (columns of B); k is cut into
+// steps of 32 terms, padded with zeros. One step of a panel is two blocks of 16 rows, each 1 KiB:
 //   A: block[i * 32 + q]                    (i < 16 rows, q < 32 terms)
 //   B: block[q / 2 * 32 + i * 2 + q % 2]    (pairs of terms lie together)
-// Products are exact, sums are f32. The order of sums differs from that of the f32 tiles, and bf16 or f32 values below the normal
-// range count as zero, so results are not those of other instruction sets bit by bit; they do not depend on the number of workers.
+// Products are exact, sums are f32. The order of sums differs from that of the f32 tiles, and bf16 or f32 values below
+// the normal range count as zero, so results are not those of other instruction sets bit by bit; they do not depend on
+// the number of workers.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +16,8 @@
 
 namespace npu::gemm {
 
-inline constexpr int kPairRows = 32;      // rows or columns of a panel
-inline constexpr int64_t kPairTerms = 32;  // terms of a step
+inline constexpr int kPairRows = 32;                          // rows or columns of a panel
+inline constexpr int64_t kPairTerms = 32;                     // terms of a step
 inline constexpr int64_t kPairStep = kPairRows * kPairTerms;  // elements of a panel's step
 
 // Element (i, q) of an operand lies at data + i * stride_i + q * stride_k.
