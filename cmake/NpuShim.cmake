@@ -21,6 +21,9 @@ foreach(row IN LISTS npu_library_rows)
   list(APPEND npu_entry_files ${CMAKE_BINARY_DIR}/gen/calls/${short}.h ${CMAKE_BINARY_DIR}/gen/entries/${short}.cc
        ${CMAKE_BINARY_DIR}/gen/entries/${short}_owed.cc ${CMAKE_BINARY_DIR}/gen/entries/${short}.map)
 endforeach()
+foreach(file calls/dcmi950.h entries/dcmi950.cc entries/dcmi950_owed.cc entries/dcmi950_as.cc entries/dcmi950.map)
+  list(APPEND npu_entry_files ${CMAKE_BINARY_DIR}/gen/${file})
+endforeach()
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${NPU_ABI}/libraries.tsv)
 
 file(GLOB npu_tables CONFIGURE_DEPENDS ${NPU_ABI}/*.tsv)

@@ -3,6 +3,7 @@
 // Generated entries use these; hand-written ones (variadic functions) may too. Nothing thrown passes the edge.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <new>
@@ -22,8 +23,20 @@ int32_t Unsupported(const char* name, const char* why, CodeOf code_of) noexcept;
 // The exception being handled, as a failure of `name`.
 Status Thrown(const char* name) noexcept;
 
+// Calls that are to fail on demand. `armed` points to a word that is 0 as long as there are none; it begins as a word of
+// ours that is 1, so that the first call asks `look`, which may set the pointer anew.
+struct FaultGate {
+  std::atomic<const std::atomic<uint32_t>*> armed;
+  std::atomic<bool (*)(const char* name, int32_t* code)> look{nullptr};
+};
+extern FaultGate fault_gate;
+// Asks; true when the call is to return *code.
+bool FailsOnDemand(const char* name, int32_t* code) noexcept;
+inline bool MayFail() { return fault_gate.armed.load(std::memory_order_acquire)->load(std::memory_order_relaxed) != 0; }
+
+// What Run does but for failing on demand.
 template <class F>
-int32_t Run(const char* name, CodeOf code_of, F&& call) noexcept {
+int32_t Guard(const char* name, CodeOf code_of, F&& call) noexcept {
   try {
     const Status status = call();
     if (status.ok()) [[likely]]
@@ -32,6 +45,13 @@ int32_t Run(const char* name, CodeOf code_of, F&& call) noexcept {
   } catch (...) {
     return Refuse(Thrown(name), code_of);
   }
+}
+
+template <class F>
+int32_t Run(const char* name, CodeOf code_of, F&& call) noexcept {
+  if (int32_t code = 0; MayFail() && FailsOnDemand(name, &code)) [[unlikely]]
+    return code;
+  return Guard(name, code_of, call);
 }
 
 // For functions that return something else than a status: a zero value stands for failure.

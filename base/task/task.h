@@ -52,6 +52,16 @@ struct TaskContext {
   bool stopping = false;  // the stream is being aborted: a task that waits must finish with an error now
 };
 
+// What a task does to its card, for the card's figures: units and flows as device/figures/layout.h numbers them.
+struct TaskWork {
+  static constexpr uint8_t kUncounted = 0xff;
+  const char* op = nullptr;  // the operator; static text
+  uint8_t unit = kUncounted;
+  uint8_t flow = 0;
+  uint64_t bytes = 0;
+  bool counted() const { return unit != kUncounted; }
+};
+
 class Task {
  public:
   virtual ~Task() = default;
@@ -63,6 +73,8 @@ class Task {
   virtual const char* Name() const = 0;
   // Rough run time in ns; below about 3000 an idle stream runs it on the calling thread. 0 means unknown: never inline.
   virtual uint32_t CostNs() const { return 0; }
+  // Asked before the first run, and after a run that parked. Waits and host callbacks use no unit of the card.
+  virtual TaskWork Work() const { return {}; }
 };
 
 using TaskPtr = std::unique_ptr<Task>;

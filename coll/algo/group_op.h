@@ -53,6 +53,8 @@ class GroupOp final : public Operation {
   uint64_t Bytes() const override { return std::max(call_.in_bytes, call_.out_bytes); }
   const char* Name() const override { return NameOf(call_.print.op); }
   std::string Describe() const override;
+  uint64_t SentBytes() const override { return call_.in != nullptr ? call_.in_bytes : 0; }
+  uint64_t ReceivedBytes() const override { return call_.out != nullptr ? call_.out_bytes : 0; }
 
  private:
   enum class State : uint8_t { kTurn, kPost, kLines, kWork, kPartial, kFetched, kReduced, kGathered, kLast, kOver };

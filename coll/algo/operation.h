@@ -53,6 +53,9 @@ class Operation {
   // Of all buffers this rank gave or got, for the view.
   virtual uint64_t Bytes() const = 0;
   virtual const char* Name() const = 0;
+  // What it moves, for the card's figures: bytes that this rank gives and takes.
+  virtual uint64_t SentBytes() const = 0;
+  virtual uint64_t ReceivedBytes() const = 0;
   // For errors, e.g. "HcclAllReduce #7 (1024 x fp32, sum)".
   virtual std::string Describe() const = 0;
 };

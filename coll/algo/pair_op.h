@@ -27,8 +27,15 @@ class PairOp final : public Operation {
   uint64_t Bytes() const override;
   const char* Name() const override { return name_; }
   std::string Describe() const override;
+  uint64_t SentBytes() const override { return Bytes(/*send=*/true); }
+  uint64_t ReceivedBytes() const override { return Bytes(/*send=*/false); }
 
  private:
+  uint64_t Bytes(bool send) const {
+    uint64_t bytes = 0;
+    for (const auto& one : items_) bytes += one->item.send == send ? one->item.bytes : 0;
+    return bytes;
+  }
   enum class State : uint8_t { kPost, kAnswer, kFetched, kOver };
   struct Progress {
     PairItem item;

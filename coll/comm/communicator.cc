@@ -10,6 +10,7 @@
 #include "base/task/polling.h"
 #include "coll/comm/parking.h"
 #include "coll/comm/types.h"
+#include "device/figures/meter.h"
 #include "device/machine/repair.h"
 #include "device/meters/meters.h"
 #include "runtime/workers/cores.h"
@@ -94,6 +95,7 @@ class CollTask final : public PollingTask {
     }
     if (operation_->Received()) meter_.Received();
     if (!done) return Outcome::Parked();
+    device::Meter::Of(comm_->card()).Received(operation_->ReceivedBytes());
     comm_->Disarm(this);
     if (comm_->show_ != nullptr) comm_->show_->End(operation_->Bytes());
     for (const auto& bounce : bounces_.out) bounce->CopyOut();
@@ -103,12 +105,18 @@ class CollTask final : public PollingTask {
   }
 
   void Drop(const Status& why) override {
-    comm_->Fail(Error(Code::kTaskAbort, "{} was not run: {}", operation_->Describe(), why.text()));
+    comm_->Fail(Error(why.code() == Code::kLinkError ? Code::kLinkError : Code::kTaskAbort, "{} was not run: {}", operation_->Describe(), why.text()));
   }
   // Once: after the first step, which does not wait because it may be on the caller's thread.
   bool Polls() const override { return steps_ == 1 && comm_->spin_ > 0; }
   const char* Name() const override { return operation_->Name(); }
   uint32_t CostNs() const override { return bounces_.empty() ? kCostNs : 0; }
+  TaskWork Work() const override {
+    return {.op = operation_->Name(),
+            .unit = static_cast<uint8_t>(device::Unit::kLink),
+            .flow = static_cast<uint8_t>(device::Flow::kLinkSend),
+            .bytes = operation_->SentBytes()};
+  }
 
  private:
   // Small enough that an idle stream runs the first step on the calling thread: it shows our line to the peers and

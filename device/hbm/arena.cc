@@ -11,6 +11,7 @@
 #include "base/log/log.h"
 #include "base/os/fork.h"
 #include "base/os/process.h"
+#include "device/faults/act.h"
 #include "device/hbm/host_memory.h"
 #include "device/hbm/world.h"
 
@@ -69,7 +70,18 @@ Status Arena::GrantOnCard(uint64_t bytes) {
     return Error(Code::kUninitialized, "Card {}: memory was asked for while the process is ending.", card_)
         .Remedy("Allocate before exit handlers run.");
   }
-  const uint64_t limit = machine_.hbm_bytes() - machine_.system_bytes();
+  const device::StateLayout& shared = machine_.shared();
+  NPU_TRY(device::CheckDriver(shared, card_, "aclrtMalloc"));
+  const uint64_t leaked = device::LeakedBytes(shared, card_);
+  const uint64_t limit = machine_.hbm_bytes() - machine_.system_bytes() - leaked;
+  if (shared.figures.faults.armed.load(std::memory_order_relaxed) != 0) {
+    const uint64_t free = limit - std::min(limit, machine_.UsedOn(card_));
+    if (const uint64_t largest = device::LargestBlock(shared, card_, free); bytes <= free && bytes > largest) {
+      return Error(Code::kOutOfDeviceMemory, "Card {} has {} free, but no piece larger than {}; {} were asked for.", card_,
+                   MiB(free), MiB(largest), MiB(bytes))
+          .Remedy("The fault hbm-fragmentation was injected: anynpu faults lists it, anynpu clear ends it.");
+    }
+  }
   device::CardUse& mine = machine_.Mine(card_);
   // Each process first adds to its own figure and then sums all. Of two that take at once at least one sees the other,
   // so together they never pass the limit; both may see too much and step back, hence the second and third try.
@@ -137,6 +149,18 @@ Status Arena::GrantOnHost(uint64_t bytes) {
 
 void Arena::Ungrant(uint64_t bytes) { machine_.Mine(card_).used.fetch_sub(bytes, std::memory_order_seq_cst); }
 
+// For the figure of fragmentation. Many blocks make it dear, so it is then taken now and then.
+void Arena::PublishFree() {
+  constexpr size_t kManyParts = 512, kEvery = 16;
+  if (blocks_.size() > kManyParts && ++changes_ % kEvery != 0) return;
+  const uint64_t limit = machine_.hbm_bytes() - machine_.system_bytes();
+  const uint64_t used = machine_.Mine(card_).used.load(std::memory_order_relaxed);
+  device::WorkNow& now = machine_.Work(card_).now;
+  const uint64_t free = limit - std::min(limit, used);
+  now.free_bytes.store(free, std::memory_order_relaxed);
+  now.largest_free_bytes.store(std::min(free, ranges_->LargestBelow(limit)), std::memory_order_relaxed);
+}
+
 void Arena::PublishPending() {
   struct stat s {};
   if (fstat(fd_.get(), &s) != 0) return;
@@ -159,6 +183,7 @@ Result<uint64_t> Arena::Take(uint64_t bytes, bool physical) {
     if ((range = ranges_->TakeResident(size, align))) {
       blocks_.emplace(range->offset, BlockInfo{size, bytes, physical, 0});
       machine_.Mine(card_).pooled.store(ranges_->resident_bytes(), std::memory_order_relaxed);
+      PublishFree();
       return range->offset;
     }
   }
@@ -176,6 +201,7 @@ Result<uint64_t> Arena::Take(uint64_t bytes, bool physical) {
       range = ranges_->TakeFresh(size, align);
     }
     if (range) blocks_.emplace(range->offset, BlockInfo{size, bytes, physical, 0});
+    PublishFree();
   }
   if (!range) {
     Ungrant(size);
@@ -220,6 +246,7 @@ void Arena::Drop(uint64_t offset, Fate fate) {
   ranges_->Give(range, keep);
   Ungrant(range.bytes);
   machine_.Mine(card_).pooled.store(ranges_->resident_bytes(), std::memory_order_relaxed);
+  PublishFree();
   if (!keep) PublishPending();
 }
 

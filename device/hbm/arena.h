@@ -74,6 +74,7 @@ class Arena {
   Status GrantOnHost(uint64_t bytes);
   void Ungrant(uint64_t bytes);
   void PublishPending();                             // lock held
+  void PublishFree();                                // lock held
   uint64_t Punch(const std::vector<Range>& ranges);  // lock held
   uint64_t TrimLocked();
   std::string WhoUses() const;
@@ -93,6 +94,7 @@ class Arena {
   std::map<uint64_t, BlockInfo> lingering_;
   std::array<Range, 1024> freed_{};  // a ring of what went last, for error texts
   size_t freed_next_ = 0;
+  size_t changes_ = 0;
 };
 
 }  // namespace npu::hbm

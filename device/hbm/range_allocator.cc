@@ -1,5 +1,7 @@
 #include "device/hbm/range_allocator.h"
 
+#include <algorithm>
+
 namespace npu::hbm {
 
 void RangeAllocator::Parts::Add(Range range) {
@@ -51,6 +53,20 @@ std::vector<Range> RangeAllocator::TakeAllResident() {
     all.push_back({at->second, at->first});
   resident_ = {};
   return all;
+}
+
+uint64_t RangeAllocator::LargestBelow(uint64_t limit) const {
+  auto a = fresh_.by_offset.begin(), b = resident_.by_offset.begin();
+  uint64_t begin = 0, end = 0, largest = 0;
+  while (a != fresh_.by_offset.end() || b != resident_.by_offset.end()) {
+    const bool first = b == resident_.by_offset.end() || (a != fresh_.by_offset.end() && a->first < b->first);
+    const auto& [offset, bytes] = first ? *a++ : *b++;
+    if (offset >= limit) break;
+    if (offset != end) begin = offset;
+    end = offset + bytes;
+    largest = std::max(largest, std::min(end, limit) - begin);
+  }
+  return largest;
 }
 
 }  // namespace npu::hbm

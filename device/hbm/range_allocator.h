@@ -36,6 +36,8 @@ class RangeAllocator {
   std::vector<Range> TakeAllResident();
   uint64_t resident_bytes() const { return resident_.bytes; }
   uint64_t free_bytes() const { return resident_.bytes + fresh_.bytes; }
+  // The longest run of free bytes below `limit`, whatever has pages. O(number of parts).
+  uint64_t LargestBelow(uint64_t limit) const;
   uint64_t largest_fresh() const { return fresh_.by_size.empty() ? 0 : fresh_.by_size.rbegin()->first; }
 
  private:

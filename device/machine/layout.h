@@ -12,13 +12,14 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "device/figures/layout.h"
 #include "device/meters/layout.h"
 #include "device/profile/profile.h"
 
 namespace npu::device {
 
 inline constexpr uint64_t kStateMagic = 0x31454E494843414Dull;  // "MACHINE1"
-inline constexpr uint32_t kStateVersion = 3;
+inline constexpr uint32_t kStateVersion = 4;
 inline constexpr uint32_t kMaxSlots = 256;
 inline constexpr uint32_t kMaxCells = 4096;
 inline constexpr uint32_t kMaxExports = 4096;
@@ -51,9 +52,6 @@ struct alignas(64) CardUse {
   std::atomic<uint64_t> arena_inode;
   std::atomic<int32_t> arena_fd;        // in the owner's table; with the inode it names the arena to a peer
   std::atomic<uint32_t> open;           // the process has opened the card
-  std::atomic<uint64_t> busy_since_ms;  // the running window of the use figure, on the monotonic clock
-  std::atomic<uint32_t> busy_us;        // busy time inside it
-  std::atomic<uint32_t> last_percent;   // of the window before
 };
 
 enum SlotState : uint32_t { kSlotFree = 0, kSlotLive = 1 };
@@ -97,6 +95,8 @@ struct StateLayout {
   alignas(4096) Cell cells[kMaxCells];
   alignas(4096) Export exports[kMaxExports];
   alignas(4096) Meters meters[kMaxSlots];
+  alignas(4096) ProcessWork work[kMaxSlots][kMaxCards];
+  Figures figures;
 };
 
 // How far to walk. The numbers are hostile like the rest.
@@ -107,6 +107,11 @@ inline uint32_t Bounded(const std::atomic<uint32_t>& high, uint32_t most) {
 inline uint32_t SlotHigh(const StateLayout& layout) { return Bounded(layout.header.slot_high, kMaxSlots); }
 inline uint32_t CellHigh(const StateLayout& layout) { return Bounded(layout.header.cell_high, kMaxCells); }
 inline uint32_t ExportHigh(const StateLayout& layout) { return Bounded(layout.header.export_high, kMaxExports); }
+// Whether the machine stays when its last process leaves.
+inline bool Stays(const StateLayout& layout) {
+  return layout.header.kept.load(std::memory_order_relaxed) != 0 ||
+         layout.figures.faults.armed.load(std::memory_order_relaxed) != 0;
+}
 inline void RaiseHigh(std::atomic<uint32_t>& high, uint32_t index) {
   uint32_t seen = high.load(std::memory_order_relaxed);
   while (seen <= index &&

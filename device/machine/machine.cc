@@ -11,6 +11,7 @@
 #include "base/log/log.h"
 #include "base/os/process.h"
 #include "device/doorbell/doorbell.h"
+#include "device/faults/faults.h"
 #include "device/machine/repair.h"
 #include "device/machine/state_file.h"
 
@@ -72,7 +73,7 @@ Status Settle(StateFile& file, const MachineConfig& config) {
       layout.header.kept.store(0, std::memory_order_relaxed);
       fresh = true;
     } else if (RepairSlots(layout, file) == 0) {
-      const bool kept = layout.header.kept.load(std::memory_order_relaxed) != 0;
+      const bool kept = Stays(layout);
       const bool same = CheckAgainst(layout.header, config, wanted).ok() &&
                         (!config.host_limit || *config.host_limit == layout.header.host_limit);
       fresh = !kept || !same;  // an idle machine is made anew; a kept one keeps what nobody asks to change
@@ -254,7 +255,7 @@ void Machine::Leave() {
   Disown(shared_, slot_);
   left_.store(true, std::memory_order_release);  // before the slot can become another's
   ReleaseSlot(*shared_, SlotIndex(slot_));
-  if (RepairSlots(*shared_, *file_) == 0 && shared_->header.kept.load(std::memory_order_relaxed) == 0) file_->Remove();
+  if (RepairSlots(*shared_, *file_) == 0 && !Stays(*shared_)) file_->Remove();
   file_->Unlock();
 }
 
@@ -277,6 +278,11 @@ int32_t Machine::PidOf(uint32_t slot) const {
 CardUse& Machine::Mine(int card) const {
   static CardUse nowhere{};
   return left() ? nowhere : shared_->slots[SlotIndex(slot_)].cards[card];
+}
+
+ProcessWork& Machine::Work(int card) const {
+  static ProcessWork nowhere{};
+  return left() ? nowhere : shared_->work[SlotIndex(slot_)][card];
 }
 
 void Machine::Repair(bool force) const {
@@ -324,22 +330,6 @@ Machine::HostUse Machine::HostUseOfAll() const {
   return use;
 }
 
-void Machine::AddBusy(int card, uint64_t microseconds) const {
-  // A figure for people: threads of one process may lose a few microseconds to each other at the turn of a window.
-  CardUse& use = Mine(card);
-  const uint64_t now = NowMs();
-  const uint64_t since = use.busy_since_ms.load(std::memory_order_relaxed);
-  if (now - since >= kBusyWindowMs) {
-    const uint64_t length_us = std::max<uint64_t>(now - since, 1) * 1000;
-    const uint64_t busy = use.busy_us.exchange(0, std::memory_order_relaxed);
-    const bool gap = now - since >= 4 * kBusyWindowMs;
-    use.last_percent.store(gap ? 0 : static_cast<uint32_t>(std::min<uint64_t>(busy * 100 / length_us, 100)),
-                           std::memory_order_relaxed);
-    use.busy_since_ms.store(now, std::memory_order_relaxed);
-  }
-  use.busy_us.fetch_add(static_cast<uint32_t>(microseconds), std::memory_order_relaxed);
-}
-
 void Machine::SetOpen(int card, bool open) const { Mine(card).open.store(open ? 1 : 0, std::memory_order_relaxed); }
 
 namespace {
@@ -377,6 +367,7 @@ Result<Machine*> Join() {
   NPU_ASSIGN(const MachineConfig config, ConfigFromEnvironment());
   NPU_ASSIGN(std::unique_ptr<Machine> machine, Enter(config));
   here.machine.store(machine.get(), std::memory_order_release);
+  WatchCalls(machine->shared());
   static std::once_flag once;
   std::call_once(once, [] {
     std::atexit([] {
@@ -388,9 +379,14 @@ Result<Machine*> Join() {
   return machine.release();
 }
 
-Status Keep(const MachineConfig& config) {
+Result<std::unique_ptr<StateFile>> OpenSettled(const MachineConfig& config) {
   NPU_ASSIGN(std::unique_ptr<StateFile> file, StateFile::Open(config.name, StateFile::Missing::kCreate));
   NPU_TRY(Settle(*file, config));
+  return file;
+}
+
+Status Keep(const MachineConfig& config) {
+  NPU_ASSIGN(std::unique_ptr<StateFile> file, OpenSettled(config));
   file->layout().header.kept.store(1, std::memory_order_relaxed);
   return {};
 }
@@ -399,7 +395,7 @@ Status Drop(const std::string& name) {
   NPU_ASSIGN(std::unique_ptr<StateFile> file, StateFile::Open(name, StateFile::Missing::kLeave));
   if (file == nullptr) return {};
   file->layout().header.kept.store(0, std::memory_order_relaxed);
-  if (file->fresh() || RepairSlots(file->layout(), *file) == 0) file->Remove();
+  if (file->fresh() || (RepairSlots(file->layout(), *file) == 0 && !Stays(file->layout()))) file->Remove();
   return {};
 }
 

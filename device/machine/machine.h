@@ -96,8 +96,8 @@ class Machine {
   };
   HostUse HostUseOfAll() const;
 
-  // Time this process kept a card busy, for the use figure.
-  void AddBusy(int card, uint64_t microseconds) const;
+  // What this process does on one card; a place without meaning once it has left.
+  ProcessWork& Work(int card) const;
   // Marks the card as opened by this process (aclrtSetDevice), so that it shows in the process table.
   void SetOpen(int card, bool open) const;
 
@@ -126,32 +126,12 @@ Machine* Joined();
 // Joins by hand: what Join does, without making it the machine of this process. For tests.
 Result<std::unique_ptr<Machine>> Enter(const MachineConfig& config);
 
+// The machine's state file, locked, made or made anew as the configuration asks. For what changes the machine from outside.
+Result<std::unique_ptr<StateFile>> OpenSettled(const MachineConfig& config);
+
 // `anynpu up`: makes the machine if needed and keeps it. `anynpu down`: no longer; gone at once when idle, else with
 // its last process. Drop of a machine that does not exist is no error.
 Status Keep(const MachineConfig& config);
 Status Drop(const std::string& name);
-
-struct ProcessUse {
-  int32_t pid = 0;  // in the process's own pid namespace
-  std::string command;
-  uint64_t used_bytes = 0;
-  bool open = false;
-};
-struct CardSnapshot {
-  uint64_t total_bytes = 0;
-  uint64_t used_bytes = 0;  // system's share included
-  int percent = 0;          // AI core use
-  int power_dw = 0, temp_c = 0;
-  std::vector<ProcessUse> processes;
-};
-struct MachineSnapshot {
-  std::string name, cann, driver;
-  const Profile* profile = nullptr;
-  bool exists = false;  // false: nobody is there; the figures are those of the machine that would be made
-  bool kept = false;
-  std::vector<CardSnapshot> cards;
-};
-// Without joining. A machine that nobody uses and nobody keeps is cleaned away on the way.
-Result<MachineSnapshot> Snapshot(const MachineConfig& config);
 
 }  // namespace npu::device

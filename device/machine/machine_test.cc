@@ -1,3 +1,4 @@
+#include "device/figures/read.h"
 #include "device/machine/machine.h"
 
 #include <fcntl.h>
@@ -108,7 +109,7 @@ TEST_F(MachineTest, KeptMachineStaysAndDropTakesItAway) {
   EXPECT_TRUE(Exists("m"));
   { ASSERT_EQ((*Enter(Config()))->cards(), 3); }
   EXPECT_TRUE(Exists("m"));
-  auto snapshot = Snapshot(Config());
+  auto snapshot = ReadFigures(Config());
   ASSERT_TRUE(snapshot.ok());
   EXPECT_TRUE(snapshot->kept);
   EXPECT_EQ(snapshot->cards.size(), 3u);
@@ -117,36 +118,30 @@ TEST_F(MachineTest, KeptMachineStaysAndDropTakesItAway) {
   EXPECT_TRUE(Drop("m").ok());
 }
 
-TEST_F(MachineTest, SnapshotOfAnAbsentMachineShowsTheIdleOne) {
-  auto snapshot = Snapshot(Config("nobody"));
+TEST_F(MachineTest, FiguresOfAnAbsentMachineShowsTheIdleOne) {
+  auto snapshot = ReadFigures(Config("nobody"));
   ASSERT_TRUE(snapshot.ok());
   EXPECT_FALSE(snapshot->exists);
   ASSERT_EQ(snapshot->cards.size(), 2u);
   EXPECT_EQ(snapshot->cards[0].total_bytes >> 20, 32768u);
   EXPECT_EQ(snapshot->cards[0].used_bytes >> 20, 2922u);
-  EXPECT_EQ(snapshot->cards[0].power_dw, 899);
-  EXPECT_EQ(snapshot->cards[0].temp_c, 39);
+  EXPECT_EQ(snapshot->cards[0].power_w, 89.9);
+  EXPECT_EQ(snapshot->cards[0].chip_c, 39);
   EXPECT_FALSE(Exists("nobody"));
 }
 
-TEST_F(MachineTest, UseShowsInTheSnapshot) {
+TEST_F(MachineTest, ProcessesShowInTheFigures) {
   auto machine = Enter(Config());
   ASSERT_TRUE(machine.ok());
   (*machine)->SetOpen(1, true);
   (*machine)->Mine(1).used.store(300u << 20);
-  (*machine)->AddBusy(1, 0);
-  std::this_thread::sleep_for(150ms);
-  (*machine)->AddBusy(1, 150'000);
-  auto snapshot = Snapshot(Config());
-  ASSERT_TRUE(snapshot.ok());
-  EXPECT_TRUE(snapshot->cards[0].processes.empty());
-  ASSERT_EQ(snapshot->cards[1].processes.size(), 1u);
-  EXPECT_EQ(snapshot->cards[1].processes[0].pid, getpid());
-  EXPECT_EQ(snapshot->cards[1].processes[0].used_bytes, 300u << 20);
-  EXPECT_EQ(snapshot->cards[1].used_bytes, (2922u + 300u) << 20);
-  EXPECT_GT(snapshot->cards[1].percent, 0);
-  EXPECT_GT(snapshot->cards[1].power_dw, 899);
-  EXPECT_EQ(snapshot->cards[0].percent, 0);
+  auto figures = ReadFigures(Config());
+  ASSERT_TRUE(figures.ok());
+  EXPECT_TRUE(figures->cards[0].processes.empty());
+  ASSERT_EQ(figures->cards[1].processes.size(), 1u);
+  EXPECT_EQ(figures->cards[1].processes[0].pid, getpid());
+  EXPECT_EQ(figures->cards[1].processes[0].used_bytes, 300u << 20);
+  EXPECT_EQ(figures->cards[1].used_bytes, (2922u + 300u) << 20);
 }
 
 TEST_F(MachineTest, LinkedOrForeignDirectoryIsRefused) {
@@ -192,7 +187,7 @@ TEST_F(MachineTest, KilledProcessLeavesNothing) {
   EXPECT_NE(BellCount(**machine), rings) << "the living are told";
 }
 
-TEST_F(MachineTest, FileOfKilledProcessesIsCleanedByTheNextSnapshot) {
+TEST_F(MachineTest, FileOfKilledProcessesIsCleanedByTheNextLook) {
   Child child([&](Child::Side& side) {
     auto mine = Enter(Config());
     side.Send(mine.ok() ? 1 : 0);
@@ -202,7 +197,7 @@ TEST_F(MachineTest, FileOfKilledProcessesIsCleanedByTheNextSnapshot) {
   ASSERT_EQ(child.Receive(), 1u);
   child.Kill();
   EXPECT_TRUE(Exists("m"));
-  EXPECT_FALSE(Snapshot(Config())->exists);
+  EXPECT_FALSE(ReadFigures(Config())->exists);
   EXPECT_FALSE(Exists("m"));
 }
 
@@ -380,7 +375,7 @@ TEST_F(MachineTest, SurvivesHostileContent) {
       }
     }
     close(fd);
-    auto snapshot = Snapshot(Config());
+    auto snapshot = ReadFigures(Config());
     if (snapshot.ok()) {
       EXPECT_LE(snapshot->cards.size(), static_cast<size_t>(kMaxCards));
     }

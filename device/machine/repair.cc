@@ -6,6 +6,7 @@
 #include "base/log/log.h"
 #include "base/os/futex.h"
 #include "base/os/process.h"
+#include "device/figures/model.h"
 #include "device/machine/state_file.h"
 
 namespace npu::device {
@@ -41,9 +42,6 @@ void ClearSlot(Slot& slot) {
     use.arena_inode.store(0, std::memory_order_relaxed);
     use.arena_fd.store(-1, std::memory_order_relaxed);
     use.open.store(0, std::memory_order_relaxed);
-    use.busy_since_ms.store(0, std::memory_order_relaxed);
-    use.busy_us.store(0, std::memory_order_relaxed);
-    use.last_percent.store(0, std::memory_order_relaxed);
   }
   slot.pid.store(0, std::memory_order_relaxed);
   slot.pid_namespace.store(0, std::memory_order_relaxed);
@@ -71,6 +69,7 @@ void ReleaseSlot(StateLayout& layout, uint32_t index) {
     entry.generation.fetch_add(1, std::memory_order_relaxed);
     entry.owner.store(0, std::memory_order_release);
   }
+  KeepWorkOf(layout, index);
   ClearSlot(slot);
   ClearMeters(layout.meters[index]);
   for (uint32_t i = 0; i < SlotHigh(layout); ++i) {
@@ -102,6 +101,7 @@ void ForgetAll(StateLayout& layout) {
   for (uint32_t i = 0; i < SlotHigh(layout); ++i) {
     if (layout.slots[i].state.load(std::memory_order_relaxed) != kSlotFree) {
       layout.slots[i].state.store(kSlotFree, std::memory_order_relaxed);
+      KeepWorkOf(layout, i);
       ClearSlot(layout.slots[i]);
       ClearMeters(layout.meters[i]);
     }
@@ -117,6 +117,7 @@ void ForgetAll(StateLayout& layout) {
       if (word.load(std::memory_order_relaxed) != 0) word.store(0, std::memory_order_relaxed);
     }
   }
+  ForgetFigures(layout);
 }
 
 }  // namespace npu::device

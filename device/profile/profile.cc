@@ -78,6 +78,16 @@ constexpr Profile Inference310P() {
   return p;
 }
 
+// Of the 950 little is public: its driver's interface is, and that is what this profile is for. Cores and clocks are those of
+// its sister with two dies.
+constexpr Profile Next950() {
+  Profile p = Split("Ascend950PR_9579", 32, 1650, 192, 114688);
+  p.chip = "Ascend950PR";
+  p.short_soc = "Ascend950";
+  p.dcmi_v2 = true;
+  return p;
+}
+
 constexpr std::array kProfiles = {
     Split("Ascend910B4", 20, 1650, 96, 32768),
     Split("Ascend910B4-1", 20, 1650, 168, 65536),
@@ -90,6 +100,7 @@ constexpr std::array kProfiles = {
     TwoDies("Ascend910_9372"),
     TwoDies("Ascend910_9362"),
     Inference310P(),
+    Next950(),
 };
 
 constexpr std::array<std::string_view, 4> kCann = {"7.0.RC1", "8.1.RC1", "8.5.0", "9.1.0"};

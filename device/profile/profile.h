@@ -23,6 +23,7 @@ struct Profile {
   uint64_t hbm_mb = 0;         // memory of one device
   uint64_t system_hbm_mb = 0;  // used when idle, by the system itself
   bool ddr = false;            // the memory is DDR and not HBM
+  bool dcmi_v2 = false;        // the driver speaks the second generation of DCMI only
 
   int ai_cores = 0;  // what ACL calls the AI core number
   int cube_cores = 0;

@@ -60,6 +60,7 @@ class Executor {
   bool repeatable = false;
   bool nothing_to_do = false;        // every output is empty
   double cost_ns = 0;
+  uint64_t bytes = 0;                // of all tensors: what the kernel reads and writes
   Block<1472> arguments;             // slots, then what they point to
   Block<256> state;                  // of Prepares()
   std::array<Ref<TensorObject>, 4> live;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdio>
 #include <cstring>
 
 #include "base/status/boundary.h"
@@ -248,15 +249,17 @@ bool NothingToDo(const OpDef& op, const Args& args) {
   return any && op.live == 0;
 }
 
-double DefaultCost(const OpDef& op, const Args& args) {
-  double bytes = 0;
+uint64_t BytesOf(const OpDef& op, const Args& args) {
+  uint64_t bytes = 0;
   for (size_t p = 0; p < op.params.size(); ++p) {
     if (op.params[p].kind != Kind::tensor && op.params[p].kind != Kind::tensor_list) continue;
     for (const Tensor& t : args.Many<Tensor>(Token{static_cast<uint8_t>(p)}))
-      bytes += static_cast<double>(t.Numel() * ItemSize(t.dtype));
+      bytes += static_cast<uint64_t>(t.Numel()) * ItemSize(t.dtype);
   }
-  return 100 + bytes / 8;  // 8 GB/s on one thread
+  return bytes;
 }
+
+double DefaultCost(uint64_t bytes) { return 100 + static_cast<double>(bytes) / 8; }  // 8 GB/s on one thread
 
 }  // namespace
 
@@ -295,12 +298,19 @@ Result<Executor*> Plan(const OpDef& op, const uint64_t* words) {
   if (op.prepare != nullptr) NPU_TRY(op.prepare(planning));
   e.nothing_to_do = NothingToDo(op, planning.args);
   if (e.nothing_to_do) e.scratch_bytes = 0;
-  if (e.cost_ns == 0) e.cost_ns = DefaultCost(op, planning.args);
+  e.bytes = BytesOf(op, planning.args);
+  if (e.cost_ns == 0) e.cost_ns = DefaultCost(e.bytes);
   return std::exchange(guard.e, nullptr);
 }
 
 int32_t PlanCall(const OpDef& op, const uint64_t* words, uint64_t* workspace_bytes, void** executor) noexcept {
-  return boundary::Run(op.name.data(), NnCode, [&]() -> Status {
+  if (boundary::MayFail()) [[unlikely]] {
+    int32_t code = 0;
+    char name[128];
+    std::snprintf(name, sizeof name, "%sGetWorkspaceSize", op.name.data());
+    if (boundary::FailsOnDemand(name, &code)) return code;
+  }
+  return boundary::Guard(op.name.data(), NnCode, [&]() -> Status {
     if (workspace_bytes == nullptr || executor == nullptr) {
       return Error(Code::kNullPointer, "{}: {} is null.", op.name,
                    workspace_bytes == nullptr ? "workspaceSize" : "executor")

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "base/handle/table.h"
+#include "device/faults/act.h"
 #include "runtime/callback/callback.h"
 #include "runtime/context/default_device.h"
 #include "runtime/context/devices.h"
@@ -102,6 +103,7 @@ struct Contexts {
   static Result<Ref<Context>> Make(int device, bool primary, const char* function) {
     NPU_ASSIGN(const int card, PhysicalOf(device, function));
     NPU_ASSIGN(device::Machine * machine, TheMachine());
+    NPU_TRY(device::CheckDriver(machine->shared(), card, function));
     NoteUse();
     Pool& pool = Pool::Of(card);
     NPU_TRY(pool.EnsureWorker());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "device/faults/act.h"
 #include "runtime/context/devices.h"
 #include "runtime/workers/pool.h"
 
@@ -62,7 +63,10 @@ int SaturationMode(int device) {
   return set == 0 ? 1 : set - 1;
 }
 
-void SetExecuteLimitUs(uint64_t us) { execute_limit_us.store(us, std::memory_order_relaxed); }
+void SetExecuteLimitUs(uint64_t us) {
+  execute_limit_us.store(us, std::memory_order_relaxed);
+  device::execute_limit_us.store(&ExecuteLimitUs, std::memory_order_relaxed);  // for cards that hang
+}
 uint64_t ExecuteLimitUs() { return execute_limit_us.load(std::memory_order_relaxed); }
 
 }  // namespace npu::rt

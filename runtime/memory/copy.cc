@@ -11,6 +11,9 @@
 #include "runtime/context/devices.h"
 #include "runtime/context/limits.h"
 #include "runtime/memory/host.h"
+#include "runtime/workers/metered.h"
+#include "runtime/workers/pool.h"
+#include "runtime/workers/process.h"
 
 namespace npu::rt {
 namespace {
@@ -39,6 +42,34 @@ void CopyRow(char* dst, const char* src, size_t bytes, Parallel& parallel) {
   }
 }
 
+TaskWork WorkOf(const CopyPlan& plan) {
+  const bool to_host = plan.dst.place != Place::kDevice, from_host = plan.src.place != Place::kDevice;
+  const device::Flow flow = from_host && to_host ? device::Flow::kOnDevice
+                            : from_host          ? device::Flow::kToDevice
+                            : to_host            ? device::Flow::kToHost
+                                                 : device::Flow::kOnDevice;
+  return {.unit = static_cast<uint8_t>(device::Unit::kMemory), .flow = static_cast<uint8_t>(flow), .bytes = plan.Bytes()};
+}
+
+TaskWork FillWork(size_t bytes) {
+  return {.unit = static_cast<uint8_t>(device::Unit::kMemory),
+          .flow = static_cast<uint8_t>(device::Flow::kOnDevice),
+          .bytes = bytes};
+}
+
+// On the calling thread, counted like a task.
+template <class Run>
+Status Here(Pool& pool, const TaskWork& work, uint32_t cost_ns, Run&& run) {
+  return RunMetered(pool.meter(), work, {.planned_ns = cost_ns},
+                    [] { return Exiting() ? Error(Code::kTaskAbort, "The process is ending.") : Status(); },
+                    [&] {
+                      run();
+                      return Outcome::Done();
+                    },
+                    [](const Status&) {})
+      .status;
+}
+
 class CopyTask : public Task {
  public:
   explicit CopyTask(const CopyPlan& plan) : plan_(plan) {}
@@ -48,6 +79,7 @@ class CopyTask : public Task {
   }
   const char* Name() const override { return "memcpy"; }
   uint32_t CostNs() const override { return rt::CostNs(plan_.Bytes()); }
+  TaskWork Work() const override { return WorkOf(plan_); }
 
  protected:
   const CopyPlan plan_;
@@ -81,6 +113,7 @@ class FillTask final : public Task {
   }
   const char* Name() const override { return "memset"; }
   uint32_t CostNs() const override { return rt::CostNs(fill_.count * fill_.pattern_bytes); }
+  TaskWork Work() const override { return FillWork(fill_.count * fill_.pattern_bytes); }
 
  private:
   const Fill fill_;
@@ -200,7 +233,17 @@ Status CopyOn(const CopyPlan& plan, Stream& stream) {
         CopyNow(*static_cast<const CopyPlan*>(self), context.parallel);
         return Outcome::Done();
       },
-      [](void* self) -> TaskPtr { return std::make_unique<CopyTask>(*static_cast<const CopyPlan*>(self)); }, CostNs(plan.Bytes()));
+      [](void* self) -> TaskPtr { return std::make_unique<CopyTask>(*static_cast<const CopyPlan*>(self)); },
+      {CostNs(plan.Bytes()), WorkOf(plan)});
+}
+
+Status CopyHere(const CopyPlan& plan, Pool& pool) {
+  return Here(pool, WorkOf(plan), CostNs(plan.Bytes()), [&] { CopyNow(plan, pool.parallel()); });
+}
+
+Status FillHere(char* local, uint32_t pattern, size_t pattern_bytes, size_t count, Pool& pool) {
+  const size_t bytes = count * pattern_bytes;
+  return Here(pool, FillWork(bytes), CostNs(bytes), [&] { FillNow(local, pattern, pattern_bytes, count, pool.parallel()); });
 }
 
 Result<bool> CopyStagedOn(const CopyPlan& plan, Stream& stream) {
@@ -246,7 +289,8 @@ Status FillOn(char* local, uint32_t pattern, size_t pattern_bytes, size_t count,
         FillNow(f.local, f.pattern, f.pattern_bytes, f.count, context.parallel);
         return Outcome::Done();
       },
-      [](void* self) -> TaskPtr { return std::make_unique<FillTask>(*static_cast<const Fill*>(self)); }, CostNs(count * pattern_bytes));
+      [](void* self) -> TaskPtr { return std::make_unique<FillTask>(*static_cast<const Fill*>(self)); },
+      {CostNs(count * pattern_bytes), FillWork(count * pattern_bytes)});
 }
 
 }  // namespace npu::rt

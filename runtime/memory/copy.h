@@ -15,6 +15,8 @@
 
 namespace npu::rt {
 
+class Pool;
+
 enum class CopyKind : uint8_t { kHostToHost, kHostToDevice, kDeviceToHost, kDeviceToDevice, kDefault };
 
 // Numbers of aclrtMemcpyKind; nothing for unknown ones.
@@ -55,6 +57,8 @@ Result<CopyPlan> PlanCopy2d(void* dst, size_t dst_pitch, const void* src, size_t
 
 // On the calling thread with the threads of a card.
 void CopyNow(const CopyPlan& plan, Parallel& parallel);
+// The same, counted among the card's work.
+Status CopyHere(const CopyPlan& plan, Pool& pool);
 // Behind what is queued.
 Status CopyOn(const CopyPlan& plan, Stream& stream);
 // The same from a source that the client may change as soon as this returns: it is copied here and now to a place of ours.
@@ -63,6 +67,7 @@ Result<bool> CopyStagedOn(const CopyPlan& plan, Stream& stream);
 
 // `pattern_bytes` 1 or 4; count patterns from `local` on.
 void FillNow(char* local, uint32_t pattern, size_t pattern_bytes, size_t count, Parallel& parallel);
+Status FillHere(char* local, uint32_t pattern, size_t pattern_bytes, size_t count, Pool& pool);
 Status FillOn(char* local, uint32_t pattern, size_t pattern_bytes, size_t count, Stream& stream);
 
 }  // namespace npu::rt

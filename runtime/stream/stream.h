@@ -26,12 +26,19 @@ class Stream {
   // Queues the task behind what is there. Fails when the stream is aborted or the process is shutting down.
   virtual Status Enqueue(TaskPtr task) = 0;
 
+  // What Launch is told about the work: rough run time in ns, and what it does to the card.
+  struct Quick {
+    uint32_t cost_ns;
+    TaskWork work;
+    Quick(uint32_t cost, const TaskWork& does = {}) : cost_ns(cost), work(does) {}  // NOLINT: a cost alone will do
+  };
+
   // The quick door for work that needs no Task object when it may run at once: if the stream is idle, nothing it waits
-  // for is pending, no other thread is inside it and cost_ns is below the price of a hand-off, `run` is called here and
+  // for is pending, no other thread is inside it and its cost is below the price of a hand-off, `run` is called here and
   // now with the card's threads; otherwise `make` is asked for a Task and that is queued.
   using RunNow = Outcome (*)(void* self, TaskContext& context);
   using MakeTask = TaskPtr (*)(void* self);
-  virtual Status Launch(void* self, RunNow run, MakeTask make, uint32_t cost_ns) = 0;
+  virtual Status Launch(void* self, RunNow run, MakeTask make, const Quick& quick) = 0;
 
   // Runs ready tasks of this stream on the calling thread, then waits. First failed task, or kSyncTimeout.
   virtual Status Synchronize(Deadline deadline) = 0;

@@ -41,7 +41,7 @@ class TaskStream final : public Stream {
 
   // Any thread.
   Status Enqueue(TaskPtr task) override;
-  Status Launch(void* self, RunNow run, MakeTask make, uint32_t cost_ns) override;
+  Status Launch(void* self, RunNow run, MakeTask make, const Quick& quick) override;
   Status Synchronize(Deadline deadline) override;
   bool Idle() const override;
   Context& context() const override { return *options_.context; }
@@ -111,6 +111,8 @@ class TaskStream final : public Stream {
   bool Help(uint64_t until);
   void Throttle();
   Outcome RunGuarded(Task& task, TaskContext& context);
+  // While a card hangs: why a task need not wait any longer; ok when it must.
+  Status GiveUp() const;
 
   // The card's threads for a task of that cost. Work below kWorthSplittingNs is shared only after its first block has shown that
   // the estimate was wrong.

@@ -76,7 +76,7 @@ void Pool::StopAll() {
   }
 }
 
-Pool::Pool(int card, int workers) : card_(card), parallel_(workers) {}
+Pool::Pool(int card, int workers) : card_(card), meter_(device::Meter::Of(card)), parallel_(workers) {}
 
 Pool::~Pool() {
   Stop();
@@ -120,9 +120,7 @@ Status Pool::EnsureWorker() {
 
 void Pool::NoteBusy(uint64_t ns) {
   if (busy_ns_.fetch_add(ns, std::memory_order_relaxed) + ns < kTellBusyNs) return;
-  const uint64_t collected = busy_ns_.exchange(0, std::memory_order_relaxed);
-  const device::Machine* machine = device::Joined();
-  if (machine != nullptr && collected > 0) machine->AddBusy(card_, collected / 1000);
+  busy_ns_.store(0, std::memory_order_relaxed);
   ShareCores();
 }
 

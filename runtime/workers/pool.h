@@ -16,6 +16,7 @@
 
 #include "base/handle/ref.h"
 #include "base/status/status.h"
+#include "device/figures/meter.h"
 #include "runtime/workers/card_parallel.h"
 
 namespace npu::rt {
@@ -47,10 +48,11 @@ class Pool {
   // Makes sure that at least one thread exists; the error names the limit that was hit.
   Status EnsureWorker();
 
-  // Time that the card was busy, for the use figure of npu-smi; collected and told now and then.
+  // Time that work took; now and then the cores are shared anew between the cards that are in use.
   void NoteBusy(uint64_t ns);
 
   CardParallel& parallel() { return parallel_; }
+  device::Meter& meter() { return meter_; }
   int card() const { return card_; }
   int started() const { return started_.load(std::memory_order_relaxed); }
 
@@ -63,6 +65,7 @@ class Pool {
   void Stop();
 
   const int card_;
+  device::Meter& meter_;
   CardParallel parallel_;
   std::mutex mutex_;  // guards queues_ and starting a thread; held for a few instructions
   std::array<std::deque<Ref<TaskStream>>, kPriorities> queues_;

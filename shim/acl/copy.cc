@@ -16,8 +16,7 @@ using rt::CopyPlan;
 
 Status Blocking(const CopyPlan& plan, const char* function) {
   NPU_ASSIGN(Ref<rt::Context> context, rt::Current(function));
-  rt::CopyNow(plan, context->pool().parallel());
-  return {};
+  return rt::CopyHere(plan, context->pool());
 }
 
 // Queued where that is possible. Pageable memory may change as soon as the call returns: a source is copied to a place of ours
@@ -108,7 +107,7 @@ Result<std::vector<CopyPlan>> PlanBatch(const Batch& batch, const char* function
 Status BatchNow(const Batch& batch, const char* function) {
   NPU_ASSIGN(Ref<rt::Context> context, rt::Current(function));
   NPU_ASSIGN(const std::vector<CopyPlan> plans, PlanBatch(batch, function));
-  for (const CopyPlan& plan : plans) rt::CopyNow(plan, context->pool().parallel());
+  for (const CopyPlan& plan : plans) NPU_TRY(rt::CopyHere(plan, context->pool()));
   return {};
 }
 
@@ -188,8 +187,7 @@ Status aclrtMemset(void* devPtr, size_t maxCount, int32_t value, size_t count) {
   if (count == 0) return {};
   NPU_ASSIGN(Ref<rt::Context> context, rt::Current(__func__));
   NPU_ASSIGN(char* const local, PlanFill({devPtr, maxCount, count, "devPtr"}, __func__));
-  rt::FillNow(local, static_cast<uint32_t>(value), 1, count, context->pool().parallel());
-  return {};
+  return rt::FillHere(local, static_cast<uint32_t>(value), 1, count, context->pool());
 }
 
 Status aclrtMemsetAsync(void* devPtr, size_t maxCount, int32_t value, size_t count, aclrtStream stream) {
@@ -206,8 +204,7 @@ Status aclrtMemsetD32(void* ptr, size_t memSize, uint32_t value, size_t N) {
   NPU_TRY(CheckWords(ptr, memSize, N, __func__));
   NPU_ASSIGN(Ref<rt::Context> context, rt::Current(__func__));
   NPU_ASSIGN(char* const local, PlanFill({ptr, memSize, N * 4, "ptr"}, __func__));
-  rt::FillNow(local, value, 4, N, context->pool().parallel());
-  return {};
+  return rt::FillHere(local, value, 4, N, context->pool());
 }
 
 Status aclrtMemsetD32Async(void* ptr, size_t memSize, uint32_t value, size_t N, aclrtStream stream) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/os/process.h"
+#include "device/figures/read.h"
 #include "gen/calls/acl.h"
 #include "runtime/context/context.h"
 #include "runtime/context/devices.h"
@@ -87,10 +88,11 @@ Status aclrtGetDeviceUtilizationRate(int32_t deviceId, aclrtUtilizationInfo* uti
   if (!card.ok() || !machine.ok()) return {};
   device::MachineConfig config;
   config.name = (*machine)->name();
-  auto snapshot = device::Snapshot(config);
-  if (!snapshot.ok() || static_cast<size_t>(*card) >= snapshot->cards.size()) return {};
-  const int percent = std::clamp(snapshot->cards[*card].percent, 0, 100);
-  utilizationInfo->cubeUtilization = utilizationInfo->vectorUtilization = percent;
+  auto figures = device::ReadFigures(config);
+  if (!figures.ok() || static_cast<size_t>(*card) >= figures->cards.size()) return {};
+  const device::CardFigures& now = figures->cards[*card];
+  utilizationInfo->cubeUtilization = static_cast<int32_t>(now.use_cube * 100);
+  utilizationInfo->vectorUtilization = static_cast<int32_t>(now.use_vector * 100);
   utilizationInfo->aicpuUtilization = 0;
   return {};
 }

@@ -1,6 +1,6 @@
 #include "shim/acl/machine_facts.h"
 
-#include "device/machine/machine.h"
+#include "device/figures/read.h"
 
 namespace npu {
 
@@ -9,7 +9,7 @@ Result<MachineFacts> FactsOfMachine() {
     return MachineFacts{&machine->profile(), std::string(machine->cann()), std::string(machine->driver())};
   }
   NPU_ASSIGN(const device::MachineConfig config, device::ConfigFromEnvironment());
-  NPU_ASSIGN(const device::MachineSnapshot machine, device::Snapshot(config));
+  NPU_ASSIGN(const device::MachineFigures machine, device::ReadFigures(config));
   return MachineFacts{machine.profile, machine.cann, machine.driver};
 }
 

@@ -17,6 +17,9 @@ unsigned PciDevice(const device::Profile& profile) {
   return profile.dies_per_card == 2 ? 0xd803 : 0xd802;
 }
 
+// Drivers call a die of the two-die parts by its generation.
+std::string_view NameOf(const device::Profile& profile) { return profile.dies_per_card == 2 ? "Ascend910" : profile.chip; }
+
 // A stable number for a chip of a named machine, so that monitors can tell chips apart.
 unsigned IdWord(const Chip& chip, int kind, int word) {
   const std::string text = fmt::format("anynpu/{}/{}/{}/{}", chip.world->name, chip.logic, kind, word);
@@ -29,6 +32,7 @@ Status CardList(const char* function, int* card_num, int* card_list, int list_le
   NPU_TRY(NeedPointers(function, {card_num, card_list}));
   NPU_TRY(NeedInit(function));
   NPU_ASSIGN(const World world, LookAtMachine());
+  if (world->profile->dcmi_v2) return npu::Unsupported(function, "the driver of this chip serves dcmiv2_ calls");
   const int cards = CardCount(*world);
   if (list_len < cards) {
     return Error(Code::kInvalidParam, "{}: list_len is {}, but there are {} cards.", function, list_len, cards)
@@ -50,7 +54,9 @@ Result<int> LogicOf(const char* function, unsigned id) {
 }  // namespace
 
 Status dcmi_init() {
+  NPU_TRY(CheckAccess("dcmi_init"));
   NPU_ASSIGN(const World world, LookAtMachine());
+  if (world->profile->dcmi_v2) return npu::Unsupported("dcmi_init", "the driver of this chip serves dcmiv2_init");
   MarkInitialised();
   return {};
 }
@@ -84,6 +90,9 @@ Status dcmi_get_fault_device_num_in_card(int card_id, int* device_num) {
   NPU_TRY(NeedPointers("dcmi_get_fault_device_num_in_card", {device_num}));
   NPU_ASSIGN(const World world, FindCard("dcmi_get_fault_device_num_in_card", card_id));
   *device_num = 0;
+  for (const device::CardFigures& state : world->cards) {
+    *device_num += state.logic / world->profile->dies_per_card == card_id && state.health >= 2 ? 1 : 0;
+  }
   return {};
 }
 
@@ -138,7 +147,7 @@ Status dcmi_get_device_chip_info(int card_id, int device_id, dcmi_chip_info* chi
   NPU_TRY(NeedPointers("dcmi_get_device_chip_info", {chip_info}));
   NPU_ASSIGN(const Chip chip, FindChip("dcmi_get_device_chip_info", card_id, device_id));
   FillField(chip_info->chip_type, "Ascend");
-  FillField(chip_info->chip_name, chip.profile().chip);
+  FillField(chip_info->chip_name, NameOf(chip.profile()));
   FillField(chip_info->chip_ver, "V1");
   chip_info->aicore_cnt = static_cast<unsigned>(chip.profile().ai_cores);
   return {};
@@ -148,7 +157,7 @@ Status dcmi_get_device_chip_info_v2(int card_id, int device_id, dcmi_chip_info_v
   NPU_TRY(NeedPointers("dcmi_get_device_chip_info_v2", {chip_info}));
   NPU_ASSIGN(const Chip chip, FindChip("dcmi_get_device_chip_info_v2", card_id, device_id));
   FillField(chip_info->chip_type, "Ascend");
-  FillField(chip_info->chip_name, chip.profile().chip);
+  FillField(chip_info->chip_name, NameOf(chip.profile()));
   FillField(chip_info->chip_ver, "V1");
   chip_info->aicore_cnt = static_cast<unsigned>(chip.profile().ai_cores);
   FillField(chip_info->npu_name, chip.profile().chip);

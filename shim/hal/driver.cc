@@ -1,5 +1,5 @@
 // The driver's own interface, as far as clients ask: how many cards there are, and which age it has.
-#include "device/machine/machine.h"
+#include "device/figures/read.h"
 #include "gen/calls/hal.h"
 
 namespace npu::calls {
@@ -19,7 +19,7 @@ Status drvGetDevNum(uint32_t* num_dev) {
     return {};
   }
   NPU_ASSIGN(const device::MachineConfig config, device::ConfigFromEnvironment());
-  NPU_ASSIGN(const device::MachineSnapshot machine, device::Snapshot(config));
+  NPU_ASSIGN(const device::MachineFigures machine, device::ReadFigures(config));
   *num_dev = static_cast<uint32_t>(machine.cards.size());
   return {};
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/status/boundary.h"
-#include "device/meters/meters.h"
+#include "device/figures/layout.h"
 #include "ops/core/args.h"
 #include "ops/core/executor.h"
 #include "ops/core/platform.h"
@@ -18,15 +18,14 @@ using ops::Executor;
 struct Bound {
   Executor* executor;
   std::byte* scratch;
-  int card;
 
-  Outcome Now(TaskContext& context) const {
-    const ops::OpDef& op = *executor->op;
-    const uint64_t began = device::meters::KernelBegins(card);
-    Status status = executor->Run(scratch, context.parallel);
-    device::meters::KernelEnds(card, &op, op.name, began);
-    return Outcome::Done(std::move(status));
+  TaskWork Work() const {
+    return {.op = executor->op->name.data(),
+            .unit = static_cast<uint8_t>(device::Unit::kVector),  // the meter knows better by the name
+            .flow = static_cast<uint8_t>(device::Flow::kKernel),
+            .bytes = executor->bytes};
   }
+  Outcome Now(TaskContext& context) const { return Outcome::Done(executor->Run(scratch, context.parallel)); }
 };
 
 class OpTask final : public Task {
@@ -36,6 +35,7 @@ class OpTask final : public Task {
   Outcome Run(TaskContext& context) override { return run_.Now(context); }
   const char* Name() const override { return run_.executor->op->name.data(); }
   uint32_t CostNs() const override { return static_cast<uint32_t>(std::min(run_.executor->cost_ns, 4e9)); }
+  TaskWork Work() const override { return run_.Work(); }
 
  private:
   const Bound run_;
@@ -98,7 +98,7 @@ Status Launch(const ops::OpDef& op, void* workspace, uint64_t bytes, void* raw_e
   if (owned.e->nothing_to_do) return {};
   NPU_TRY(Reachable(op, *owned.e, *stream));
 
-  Launching launching{{owned.e, scratch, stream->card()}};
+  Launching launching{{owned.e, scratch}};
   const auto cost = static_cast<uint32_t>(std::clamp(owned.e->cost_ns, 1.0, 4e9));
   const Status status = stream->Launch(
       &launching, [](void* self, TaskContext& context) { return static_cast<Launching*>(self)->run.Now(context); },
@@ -108,7 +108,7 @@ Status Launch(const ops::OpDef& op, void* workspace, uint64_t bytes, void* raw_e
         l->queued = true;
         return task;
       },
-      cost);
+      {cost, launching.run.Work()});
   if (launching.queued) owned.e = nullptr;  // the task's now
   return status;
 }

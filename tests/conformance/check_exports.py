@@ -50,6 +50,11 @@ class Exports(unittest.TestCase):
         present = {p.name for p in LIB64.glob("*.so*")}
         self.assertSetEqual(present - set(OPERATOR_LIBRARIES), set(expected_exports()))
 
+    def test_the_second_dcmi_has_both_generations(self) -> None:
+        first = {f.name for f in read_functions(ABI) if f.library == "libdcmi.so" and f.state != "absent"}
+        second = {row["name"] for row in read_table(ABI / "dcmi950.tsv", ["name", "state", "as"])}
+        self.assertSetEqual(dynamic(TREE / "lib64-950" / "libdcmi.so")["exports"], first | second)
+
     def test_names_that_would_mislead_clients_are_absent(self) -> None:
         names = set().union(*(dynamic(p)["exports"] for p in LIB64.glob("*.so")))
         self.assertNotIn("aclnnLessScalar", names)

@@ -18,6 +18,7 @@ import entries  # noqa: E402
 import errors  # noqa: E402
 import headers  # noqa: E402
 import prototypes  # noqa: E402
+import reference  # noqa: E402
 import tree  # noqa: E402
 from tables import TableError, read_table  # noqa: E402
 
@@ -156,9 +157,15 @@ class Headers(Case):
 class Others(Case):
     def test_errors(self) -> None:
         table = self.table("errors.tsv", "code|acl|nn|hccl|dcmi|meaning", "Ok|0|0|0|0|fine", "Bad|1|2|3|-4|not fine")
-        errors.main(str(table), str(self.dir))
-        self.assertEqual((self.dir / "errors.inc").read_text(), "NPU_ERROR(Ok, 0, 0, 0, 0)\nNPU_ERROR(Bad, 1, 2, 3, -4)\n")
+        faults = self.table("fault_errors.tsv", "code|acl|nn|hccl|dcmi|meaning", "Lost|5|6|7|-8|gone")
+        errors.main(str(table), str(faults), str(self.dir))
+        self.assertEqual((self.dir / "errors.inc").read_text(),
+                         "NPU_ERROR(Ok, 0, 0, 0, 0)\nNPU_ERROR(Bad, 1, 2, 3, -4)\nNPU_ERROR(Lost, 5, 6, 7, -8)\n")
+        self.assertIn("constexpr Code kLost = static_cast<Code>(2);  // gone\n", (self.dir / "fault_errors.h").read_text())
         self.assertIn("  kOk,  // fine\n  kBad,  // not fine\n", (self.dir / "errors.h").read_text())
+
+    def test_reference_pages_are_what_the_tables_say(self) -> None:
+        reference.main(str(SOURCE), "--check")
 
     def test_cxx_exports(self) -> None:
         self.table("ge.tsv", "mangled|library", "_ZN2ge1bEv|libg.so", "_ZN2ge1aEv|libg.so", "_ZN2ge1aEv|libg.so")

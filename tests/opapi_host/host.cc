@@ -38,7 +38,7 @@ class HostStream final : public Stream {
     TaskContext context{parallel_, waker};
     return task->Run(context).status;
   }
-  Status Launch(void* self, RunNow run, MakeTask, uint32_t) override {
+  Status Launch(void* self, RunNow run, MakeTask, const Quick&) override {
     const Waker waker;
     TaskContext context{parallel_, waker};
     return run(self, context).status;

@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "device/profile/profile.h"
+
 namespace npu::launch {
 namespace {
 
@@ -20,12 +22,17 @@ std::string InFront(const std::string& folder, const std::optional<std::string>&
 }  // namespace
 
 Variables EnvironmentFor(const std::filesystem::path& tree, const std::filesystem::path& home, const Lookup& current) {
+  std::string libraries = InFront(tree / "lib64", current("LD_LIBRARY_PATH"));
+  // Drivers of the 950 have a libdcmi.so with more names, which lies in a folder of its own.
+  const auto soc = current("ANYNPU_SOC");
+  const device::Profile* profile = soc ? device::FindProfile(*soc) : nullptr;
+  if (profile != nullptr && profile->dcmi_v2) libraries = InFront(tree / "lib64-950", libraries);
   return {
       {"ASCEND_HOME_PATH", home},
       {"ASCEND_TOOLKIT_HOME", home},
       {"ASCEND_OPP_PATH", home / "opp"},
       {"ASCEND_AICPU_PATH", home},
-      {"LD_LIBRARY_PATH", InFront(tree / "lib64", current("LD_LIBRARY_PATH"))},
+      {"LD_LIBRARY_PATH", libraries},
       {"PATH", InFront(tree / "bin", current("PATH"))},
       {"PYTHONPATH", InFront(tree / "python" / "site-packages", current("PYTHONPATH"))},
       // Our streams are asynchronous by themselves; torch_npu's queue of its own costs more than it hides

@@ -45,6 +45,7 @@ std::vector<Link> LinksFor(const fs::path& tree) {
       {"driver/lib64/driver/libdcmi.so", tree / "lib64" / "libdcmi.so"},
       {"driver/lib64/driver/libascend_hal.so", tree / "lib64" / "libascend_hal.so"},
       {"driver/tools/npu-smi", tree / "bin" / "npu-smi"},
+      {"driver/tools/hccn_tool", tree / "bin" / "hccn_tool"},
       {"driver/version.info", tree / "driver" / "version.info"},
   };
   std::erase_if(links, [](const Link& link) { return !Exists(link.to); });

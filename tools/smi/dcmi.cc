@@ -14,7 +14,13 @@ int Dcmi::Open() {
   for (const char* folder : {"lib64", "share/anynpu/lib64"}) {
     if (!library_) library_ = dlopen((prefix / folder / "libdcmi.so").c_str(), RTLD_NOW | RTLD_LOCAL);
   }
-  return library_ ? Call("dcmi_init", static_cast<decltype(&::dcmi_init)>(nullptr)) : kInner;
+  if (!library_) return kInner;
+  const int code = Call("dcmi_init", static_cast<decltype(&::dcmi_init)>(nullptr));
+  if (code != kNotSupported) return code;
+  // Drivers of the 950 answer the second generation only.
+  using Init = int (*)();
+  second_ = dlsym(library_, "dcmiv2_init") != nullptr;
+  return second_ ? Call("dcmiv2_init", static_cast<Init>(nullptr)) : code;
 }
 
 }  // namespace npu::smi

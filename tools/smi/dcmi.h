@@ -28,8 +28,12 @@ class Dcmi {
     return function ? function(std::forward<Args>(args)...) : kNotSupported;
   }
 
+  // The driver speaks dcmiv2_*: devices are listed by one number.
+  bool second() const { return second_; }
+
  private:
   void* library_ = nullptr;
+  bool second_ = false;
 };
 
 // The declaration gives the type, the library the function: nothing is linked.

@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <iterator>
 #include <map>
+
+#include "tools/smi/block.h"
 
 namespace npu::smi {
 namespace {
@@ -17,19 +18,10 @@ enum Rate {
   kRateHbm = 6,
   kRateHbmBandwidth = 10,
   kRateVector = 12,
-  kRateNpu = 13
+  kRateNpu = 13,
+  kRateCube = 14
 };
 enum Clock { kClockHbm = 6, kClockAiCoreNow = 7, kClockAiCore = 9 };
-
-template <class T>
-void Line(std::string& out, const char* label, const T& value, int width = 30) {
-  fmt::format_to(std::back_inserter(out), "\t{:<{}} : {}\n", label, width, value);
-}
-
-template <class T>
-void Line(std::string& out, const char* label, const std::optional<T>& value, int width = 30) {
-  value ? Line(out, label, *value, width) : Line(out, label, "NA", width);
-}
 
 std::optional<unsigned> Frequency(const Dcmi& dcmi, ChipId id, Clock clock) {
   unsigned mhz = 0;
@@ -45,12 +37,12 @@ std::optional<unsigned> Percent(std::optional<uint64_t> used, std::optional<uint
   return static_cast<unsigned>(*used * 100 / *total);
 }
 
-struct Asked {
-  const Dcmi& dcmi;
-  ChipId id;
-  bool chip_given;
-  std::vector<ChipId> chips;  // of the card
-};
+std::string Firmware(const Asked& a) {
+  std::array<unsigned char, 64> text{};
+  const int code = NPU_DCMI(a.dcmi, dcmi_get_device_component_static_version, a.id.card, a.id.chip, static_cast<dcmi_component_type>(0), text.data(),
+                            unsigned{text.size()});
+  return code == 0 ? reinterpret_cast<const char*>(text.data()) : "NA";
+}
 
 int Board(const Asked& a, std::string& out) {
   dcmi_board_info board{};
@@ -80,12 +72,21 @@ int Board(const Asked& a, std::string& out) {
     }
     Line(out, "Chip Position ID", a.id.chip);
     Line(out, "PCIe Bus Info", BusId(a.dcmi, a.id));
-    Line(out, "Firmware Version", "NA");
+    Line(out, "Firmware Version", Firmware(a));
     return 0;
   }
+  dcmi_elabel_info label{};
+  if (NPU_DCMI(a.dcmi, dcmi_get_card_elabel_v2, a.id.card, &label) == 0) {
+    Line(out, "Product Name", Text(label.product_name));
+    Line(out, "Model", Text(label.model));
+    Line(out, "Manufacturer", Text(label.manufacturer));
+    Line(out, "Serial Number", Text(label.serial_number));
+  }
   Line(out, "Software Version", DriverVersion(a.dcmi));
-  Line(out, "Firmware Version", "NA");
-  Line(out, "Compatibility", "OK");
+  Line(out, "Firmware Version", Firmware(a));
+  dcmi_device_compat compatible{};
+  const int compat = NPU_DCMI(a.dcmi, dcmi_get_device_compatibility, a.id.card, a.id.chip, &compatible);
+  Line(out, "Compatibility", compat != 0 ? "UNKNOWN" : compatible == DCMI_COMPAT_OK ? "OK" : compatible == DCMI_COMPAT_NOK ? "NOT SUPPORT" : "UNKNOWN");
   Line(out, "Board ID", board_id);
   Line(out, "PCB ID", has_board && board.pcb_id < 26 ? std::string(1, static_cast<char>('A' + board.pcb_id)) : "NA");
   Line(out, "BOM ID", has_board ? fmt::format("{}", board.bom_id) : "NA");
@@ -97,7 +98,8 @@ int Board(const Asked& a, std::string& out) {
   Line(out, "Subsystem Vendor ID", hex(pcie.subvenderid));
   Line(out, "Subsystem Device ID", hex(pcie.subdeviceid));
   Line(out, "Chip Count", a.chips.size());
-  Line(out, "Chip Fault", 0);
+  int faulty = 0;
+  Line(out, "Chip Fault", If(NPU_DCMI(a.dcmi, dcmi_get_fault_device_num_in_card, a.id.card, &faulty), faulty));
   return 0;
 }
 
@@ -124,6 +126,14 @@ int Common(const Asked& a, std::string& out) {
 
 int Memory(const Asked& a, std::string& out) {
   dcmi_hbm_info hbm{};
+  dcmi_get_memory_info_stru ddr{};
+  if (NPU_DCMI(a.dcmi, dcmi_get_device_memory_info_v3, a.id.card, a.id.chip, &ddr) == 0) {
+    Head(a, out);
+    Line(out, "DDR Capacity(MB)", ddr.memory_size);
+    Line(out, "Clock Speed(MHz)", ddr.freq);
+    Line(out, "Chip ID", a.id.chip);
+    return 0;
+  }
   if (int code = NPU_DCMI(a.dcmi, dcmi_get_device_hbm_info, a.id.card, a.id.chip, &hbm)) return code;
   dcmi_hbm_product_info product{};
   const int code = NPU_DCMI(a.dcmi, dcmi_get_device_hbm_product_info, a.id.card, a.id.chip, &product);
@@ -158,6 +168,7 @@ int Usages(const Asked& a, std::string& out) {
   Line(out, "DDR Bandwidth Usage Rate(%)", 0);
   Line(out, "HBM Bandwidth Usage Rate(%)", Utilization(a.dcmi, a.id, kRateHbmBandwidth));
   Line(out, "NPU Utilization(%)", Utilization(a.dcmi, a.id, kRateNpu));
+  Line(out, "Aicube Usage Rate(%)", Utilization(a.dcmi, a.id, kRateCube));
   Line(out, "Chip ID", a.id.chip);
   return 0;
 }
@@ -204,7 +215,9 @@ int Health(const Asked& a, std::string& out) {
   int count = 0;
   NPU_DCMI(a.dcmi, dcmi_get_device_errorcode_v2, a.id.card, a.id.chip, &count, codes.data(), unsigned{codes.size()});
   Line(out, "Error Code", count > 0 ? fmt::format("{:X}", codes[0]) : std::string("NA"));
-  Line(out, "Error Information", "NA");
+  std::array<unsigned char, 256> text{};
+  const bool told = count > 0 && NPU_DCMI(a.dcmi, dcmi_get_device_errorcode_string, a.id.card, a.id.chip, codes[0], text.data(), int{text.size()}) == 0;
+  Line(out, "Error Information", told ? reinterpret_cast<const char*>(text.data()) : "NA");
   return 0;
 }
 
@@ -225,6 +238,8 @@ int Ecc(const Asked& a, std::string& out) {
     Line(out, "HBM Double Bit Aggregate Total Err Cnt", ecc.total_double_bit_error_cnt, 40);
     Line(out, "HBM Single Bit Isolated Pages Count", ecc.single_bit_isolated_pages_cnt, 40);
     Line(out, "HBM Double Bit Isolated Pages Count", ecc.double_bit_isolated_pages_cnt, 40);
+    Line(out, "HBM Single Bit Next Isolated Pages Count", 0, 40);
+    Line(out, "HBM Double Bit Next Isolated Pages Count", 0, 40);
   }
   return 0;
 }
@@ -278,6 +293,15 @@ int Topology(const Dcmi& dcmi, std::string& out) {
   return 0;
 }
 
+int Remap(const Dcmi& dcmi, const Question& question, std::string& out) {
+  unsigned logic = 0;
+  if (!question.phy) return kInvalid;
+  if (int code = NPU_DCMI(dcmi, dcmi_get_device_logicid_from_phyid, static_cast<unsigned>(*question.phy), &logic)) return code;
+  Line(out, "Chip Physical ID", *question.phy);
+  Line(out, "Chip Logic ID", logic);
+  return 0;
+}
+
 }  // namespace
 
 int ListCards(const Dcmi& dcmi, std::string& out) {
@@ -297,26 +321,38 @@ int ListCards(const Dcmi& dcmi, std::string& out) {
 int MapChips(const Dcmi& dcmi, std::string& out) {
   std::vector<ChipId> chips;
   if (int code = ListChips(dcmi, chips)) return code;
-  out += fmt::format("\t{:<30} {:<30} {:<30} {:<30}\n", "NPU ID", "Chip ID", "Chip Logic ID", "Chip Name");
+  bool dies = false;  // products with two dies on a card name their physical ids too
+  for (const ChipId& id : chips) dies = dies || id.chip > 0;
+  out += fmt::format("\t{:<30} {:<30} {:<30} ", "NPU ID", "Chip ID", "Chip Logic ID");
+  if (dies) out += fmt::format("{:<30} ", "Chip Phy-ID");
+  out += fmt::format("{:<30}\n", "Chip Name");
   for (const ChipId& id : chips) {
     int logic = 0;
     dcmi_chip_info info{};
     const auto logic_id = If(NPU_DCMI(dcmi, dcmi_get_device_logic_id, &logic, id.card, id.chip), logic);
     const bool named = NPU_DCMI(dcmi, dcmi_get_device_chip_info, id.card, id.chip, &info) == 0;
-    out += fmt::format("\t{:<30} {:<30} {:<30} {}\n", id.card, id.chip, logic_id ? fmt::format("{}", *logic_id) : "-",
-                       named ? Text(info.chip_type) + " " + Text(info.chip_name) : "NA");
+    out += fmt::format("\t{:<30} {:<30} {:<30} ", id.card, id.chip, logic_id ? fmt::format("{}", *logic_id) : "-");
+    if (dies) {
+      unsigned phy = 0;
+      const bool known = logic_id && NPU_DCMI(dcmi, dcmi_get_device_phyid_from_logicid, static_cast<unsigned>(*logic_id), &phy) == 0;
+      out += fmt::format("{:<30} ", known ? fmt::format("{}", phy) : "-");
+    }
+    const std::string type = named ? Text(info.chip_type) : "", name = named ? Text(info.chip_name) : "NA";
+    out += named && !name.starts_with(type) ? type + " " + name + "\n" : name + "\n";
   }
   return 0;
 }
 
 int Answer(const Dcmi& dcmi, const Question& question, std::string& out) {
   if (question.type == "topo") return Topology(dcmi, out);
-  static const std::map<std::string, int (*)(const Asked&, std::string&)> kTypes = {
+  if (question.type == "phyid-remap") return Remap(dcmi, question, out);
+  static const std::map<std::string, Answerer> kTypes = {
       {"board", Board},      {"common", Common},   {"memory", Memory},         {"usages", Usages},
       {"temp", Temperature}, {"power", Power},     {"volt", Voltage},          {"health", Health},
       {"ecc", Ecc},          {"product", Product}, {"proc-mem", ProcessMemory}};
-  const auto type = kTypes.find(question.type);
-  if (type == kTypes.end()) return kUnknownType;
+  const auto known = kTypes.find(question.type);
+  const Answerer answer = known != kTypes.end() ? known->second : FindFurther(question.type);
+  if (answer == nullptr) return IsForeign(question.type) ? kNotSupported : kUnknownType;
   if (!question.card) return kInvalid;
   std::vector<ChipId> all, chips;
   if (int code = ListChips(dcmi, all)) return code;
@@ -324,7 +360,7 @@ int Answer(const Dcmi& dcmi, const Question& question, std::string& out) {
     if (id.card == *question.card && (!question.chip || id.chip == *question.chip)) chips.push_back(id);
   }
   if (chips.empty()) return kInvalid;
-  return type->second({dcmi, chips[0], question.chip.has_value(), chips}, out);
+  return answer({dcmi, chips[0], question.chip.has_value(), chips}, out);
 }
 
 }  // namespace npu::smi

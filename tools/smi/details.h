@@ -10,7 +10,7 @@ namespace npu::smi {
 
 struct Question {
   std::string type;
-  std::optional<int> card, chip;
+  std::optional<int> card, chip, phy;
 };
 
 // Appends the answer to `out`; a DCMI code when it cannot be given, kUnknownType for a type that npu-smi does not know.

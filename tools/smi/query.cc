@@ -34,6 +34,12 @@ std::vector<Process> ReadProcesses(const Dcmi& dcmi, ChipId id) {
 int ListChips(const Dcmi& dcmi, std::vector<ChipId>& chips) {
   std::array<int, kMaxCards> cards{};
   int card_count = 0;
+  if (dcmi.second()) {
+    using List = int (*)(int*, int*, int);
+    if (int code = dcmi.Call("dcmiv2_get_device_list", static_cast<List>(nullptr), cards.data(), &card_count, kMaxCards)) return code;
+    for (int i = 0; i < card_count && i < kMaxCards; ++i) chips.push_back({cards[i], 0});
+    return chips.empty() ? kNoDevice : 0;
+  }
   if (int code = NPU_DCMI(dcmi, dcmi_get_card_list, &card_count, cards.data(), kMaxCards)) return code;
   for (int i = 0; i < card_count && i < kMaxCards; ++i) {
     int chip_count = 0;
@@ -53,6 +59,12 @@ std::string BusId(const Dcmi& dcmi, ChipId id) {
   if (NPU_DCMI(dcmi, dcmi_get_device_pcie_info_v2, id.card, id.chip, &pcie) != 0) return "NA";
   return fmt::format("{:04X}:{:02X}:{:02X}.{:X}", static_cast<unsigned>(pcie.domain), pcie.bdf_busid, pcie.bdf_deviceid,
                      pcie.bdf_funcid);
+}
+
+bool ReadExtras(const Dcmi& dcmi, ChipId id, CardExtras* extras) {
+  unsigned size = sizeof *extras;
+  return NPU_DCMI(dcmi, dcmi_get_device_info, id.card, id.chip, static_cast<dcmi_main_cmd>(kExtrasMainCommand), kExtrasSubCommand,
+                  static_cast<void*>(extras), &size) == 0;
 }
 
 std::string DriverVersion(const Dcmi& dcmi) {
@@ -75,6 +87,16 @@ Chip ReadChip(const Dcmi& dcmi, ChipId id) {
   if (NPU_DCMI(dcmi, dcmi_get_device_hbm_info, id.card, id.chip, &hbm) == 0) {
     chip.hbm_used_mb = hbm.memory_usage;
     chip.hbm_total_mb = hbm.memory_size;
+  }
+  int dies = 0;
+  if (NPU_DCMI(dcmi, dcmi_get_device_num_in_card, id.card, &dies) == 0 && dies > 1) {
+    unsigned phy = 0;
+    chip.phy = If(NPU_DCMI(dcmi, dcmi_get_device_phyid_from_logicid, static_cast<unsigned>(chip.logic), &phy), static_cast<int>(phy));
+  }
+  dcmi_get_memory_info_stru ddr{};
+  if (!chip.hbm_total_mb && NPU_DCMI(dcmi, dcmi_get_device_memory_info_v3, id.card, id.chip, &ddr) == 0) {
+    chip.memory_total_mb = ddr.memory_size;
+    chip.memory_used_mb = ddr.memory_size - ddr.memory_available;
   }
   chip.bus_id = BusId(dcmi, id);
   chip.processes = ReadProcesses(dcmi, id);

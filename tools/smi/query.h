@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "base/extras/card_extras.h"
 #include "tools/smi/dcmi.h"
 #include "tools/smi/snapshot.h"
 
@@ -21,6 +22,9 @@ std::string DriverVersion(const Dcmi& dcmi);
 std::string BusId(const Dcmi& dcmi, ChipId id);
 // One of the percentages of dcmi_get_device_utilization_rate.
 std::optional<unsigned> Utilization(const Dcmi& dcmi, ChipId id, int kind);
+
+// What only libraries of ours tell; false when the driver does not.
+bool ReadExtras(const Dcmi& dcmi, ChipId id, CardExtras* extras);
 
 // A field of fixed size that is NUL padded.
 template <class Char, size_t n>

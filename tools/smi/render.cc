@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "tools/smi/snapshot.h"
@@ -37,11 +38,13 @@ std::string OrNa(const std::optional<T>& value) {
 }
 
 std::string ChipRows(const Layout& l, const Chip& c) {
-  const std::string power = c.power_dw ? fmt::format("{:.1f}", *c.power_dw / 10.0) : "NA";
+  std::string power = c.power_dw ? fmt::format("{:.1f}", *c.power_dw / 10.0) : "NA";
+  if (c.phy && c.chip > 0) power = "-";  // the dies of a card share its figure
+  const std::string ids = c.phy ? fmt::format("{:<5} {}", c.chip, *c.phy) : fmt::format("{}", l.chip_is_logic ? c.logic : c.chip);
   return Row(l, fmt::format("{:<5} {:<20}", c.card, c.name.substr(0, 20)), HealthWord(c.health),
              fmt::format("{:<11} {:<17} {:<{}}/ {:<13}", power, OrNa(c.temperature_c), c.hugepages_used, l.used,
                          c.hugepages_total)) +
-         Row(l, fmt::format("{}", l.chip_is_logic ? c.logic : c.chip), c.bus_id,
+         Row(l, ids, c.bus_id,
              fmt::format("{:<11} {:<5}/ {:<10} {:<{}}/ {:<13}", OrNa(c.aicore_percent), c.memory_used_mb,
                          c.memory_total_mb, OrNa(c.hbm_used_mb), l.used, OrNa(c.hbm_total_mb)));
 }
@@ -60,13 +63,17 @@ std::string ProcessTable(const Layout& l, const std::vector<Chip>& chips) {
       out += ProcessRow(l, fmt::format("{:<7} {}", c.card, c.chip), fmt::format("{}", p.pid), p.name,
                         fmt::format("{}", p.memory_bytes / 1024 / 1024));
     }
-    if (c.processes.empty()) {
+    const bool others = std::any_of(chips.begin(), chips.end(), [&](const Chip& o) { return o.card == c.card && !o.processes.empty(); });
+    const bool first_of_card = i == 0 || chips[i - 1].card != c.card;
+    if (!others && first_of_card) {
       const int inside = l.first + l.second + l.third + 2;
       out += fmt::format("| {:<{}}|\n", fmt::format("No running processes found in NPU {}", c.card), inside - 1);
     }
-    // Idle cards that follow one another share a frame, as in the product's own print of an idle machine.
+    // Idle cards that follow one another share a frame, as in the product's own print of an idle machine; so do the dies of
+    // a card.
     const bool idle_run = c.processes.empty() && i + 1 < chips.size() && chips[i + 1].processes.empty();
-    if (!idle_run) out += Frame(l, '=');
+    const bool same_card = i + 1 < chips.size() && chips[i + 1].card == c.card;
+    if (!idle_run && !same_card) out += Frame(l, '=');
   }
   return out;
 }
@@ -85,11 +92,17 @@ std::string RenderInfo(const Snapshot& s) {
   out += fmt::format("| npu-smi {:<24} Version: {:<{}} |\n", s.tool_version, s.driver_version, l.third);
   out += Frame(l, '-');
   out += Row(l, "NPU   Name", "Health", "Power(W)    Temp(C)           Hugepages-Usage(page)");
-  out += Row(l, "Chip", "Bus-Id", "AICore(%)   Memory-Usage(MB)  HBM-Usage(MB)");
+  const bool two_dies = !s.chips.empty() && s.chips[0].phy.has_value();
+  out += Row(l, two_dies ? "Chip  Phy-ID" : "Chip", "Bus-Id", "AICore(%)   Memory-Usage(MB)  HBM-Usage(MB)");
   out += Frame(l, '=');
   for (size_t i = 0; i < s.chips.size(); ++i) {
     out += ChipRows(l, s.chips[i]);
-    if (i + 1 == s.chips.size() || s.chips[i + 1].card != s.chips[i].card) out += Frame(l, '=');
+    const bool last_of_card = i + 1 == s.chips.size() || s.chips[i + 1].card != s.chips[i].card;
+    if (last_of_card) {
+      out += Frame(l, '=');
+    } else if (two_dies) {
+      out += fmt::format("+{:->{}}+\n", "", inside);
+    }
   }
   return out + ProcessTable(l, s.chips);
 }

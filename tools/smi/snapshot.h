@@ -29,6 +29,7 @@ struct Chip {
   uint64_t hugepages_used = 0, hugepages_total = 0;
   uint64_t memory_used_mb = 0, memory_total_mb = 0;  // DDR: none on a 910B
   std::vector<Process> processes;
+  std::optional<int> phy;  // of two-die cards: the physical id of the die
 };
 
 struct Snapshot {

@@ -1,0 +1,106 @@
+#include "device/figures/meter.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "base/time/ticks.h"
+#include "device/figures/model.h"
+
+namespace npu::device {
+namespace {
+
+constexpr auto kRelaxed = std::memory_order_relaxed;
+constexpr uint64_t kMoveEveryNs = kWindowNs;
+
+// Good to a few ms and cheaper than the exact clock: it only tells others how long a long task has been running.
+uint64_t CoarseNs() {
+#ifdef CLOCK_MONOTONIC_COARSE
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+#else
+  return MonotonicNs();
+#endif
+}
+
+void Grow(std::atomic<uint64_t>& counter, uint64_t by) { counter.fetch_add(by, kRelaxed); }
+
+}  // namespace
+
+Meter& Meter::Of(int card) {
+  static std::mutex mutex;
+  static std::array<std::atomic<Meter*>, kMaxCards> meters{};
+  std::atomic<Meter*>& place = meters[static_cast<size_t>(std::clamp(card, 0, kMaxCards - 1))];
+  if (Meter* meter = place.load(std::memory_order_acquire)) return *meter;
+  const std::lock_guard lock(mutex);
+  if (place.load(kRelaxed) == nullptr) place.store(new Meter(card), std::memory_order_release);  // never freed
+  return *place.load(kRelaxed);
+}
+
+StateLayout* Meter::layout() {
+  Machine* machine = machine_.load(kRelaxed);
+  if (machine == nullptr) {
+    machine = Joined();
+    if (machine == nullptr || card_ >= machine->cards()) return nullptr;
+    machine_.store(machine, kRelaxed);
+  }
+  return machine->left() ? nullptr : &machine->shared();
+}
+
+ProcessWork& Meter::Work() {
+  static ProcessWork nowhere{};
+  return layout() == nullptr ? nowhere : machine_.load(kRelaxed)->Work(card_);
+}
+
+// Names are static and aligned to a byte at least, so an entry holds the address above two bits of unit.
+uint8_t Meter::UnitOf(const TaskWork& work) {
+  if (work.op == nullptr || work.unit != static_cast<uint8_t>(Unit::kVector)) return work.unit % kUnits;
+  const auto key = reinterpret_cast<uintptr_t>(work.op) << 2;
+  std::atomic<uintptr_t>& entry = units_[static_cast<size_t>(key * 0x9E3779B97F4A7C15ull >> 52)];
+  const uintptr_t seen = entry.load(kRelaxed);
+  if (seen >> 2 << 2 == key) return seen & 3;
+  const auto unit = static_cast<uint8_t>(UnitOfFunction(work.op));
+  entry.store(key | unit, kRelaxed);  // two names may share a place: they take turns
+  return unit;
+}
+
+uint64_t Meter::Begin(const TaskWork& work) {
+  ProcessWork& mine = Work();
+  const uint64_t now = TicksNs();
+  if (mine.now.running.fetch_add(1, kRelaxed) == 0) {
+    active_since_.store(now, kRelaxed);
+    mine.now.running_unit.store(UnitOf(work), kRelaxed);
+    mine.now.running_since_ns.store(CoarseNs(), kRelaxed);
+  }
+  return now;
+}
+
+void Meter::End(const TaskWork& work, uint64_t began, const Ended& how) {
+  ProcessWork& mine = Work();
+  const uint64_t now = TicksNs();
+  StateLayout* state = layout();
+  const bool held = state != nullptr && state->figures.clock.held.load(kRelaxed) != 0;
+  const uint64_t ns = held ? how.planned_ns : now - began;
+  const uint32_t before = mine.now.running.fetch_sub(1, kRelaxed);
+  if (before == 1) Grow(mine.done.any_ns, held ? ns : now - std::min(now, active_since_.load(kRelaxed)));
+  if (before == 0) mine.now.running.store(0, kRelaxed);  // it began in another life of the slot
+  const uint8_t unit = UnitOf(work);
+  Grow(mine.done.busy_ns[unit], ns);
+  if (how.done) {
+    Grow(mine.done.tasks[unit], 1);
+    if (how.failed) Grow(mine.done.failed, 1);
+    if (work.bytes > 0) Grow(mine.done.bytes[work.flow % kFlows], work.bytes);
+  }
+  uint64_t moved = moved_.load(kRelaxed);
+  if (state != nullptr && now - moved > kMoveEveryNs && moved_.compare_exchange_strong(moved, now, kRelaxed)) {
+    MoveModel(*state, static_cast<uint32_t>(card_), NowNs(*state));
+  }
+}
+
+void Meter::Received(uint64_t bytes) {
+  if (bytes > 0) Grow(Work().done.bytes[static_cast<size_t>(Flow::kLinkReceive)], bytes);
+}
+
+}  // namespace npu::device

@@ -1,0 +1,45 @@
+// One piece of a card's work, between the card's meters and the faults that were asked for (device/figures, device/meters,
+// device/faults).
+//
+//   Outcome outcome = RunMetered(pool.meter(), work, {.planned_ns = cost}, give_up, [&] { return task.Run(context); },
+//                                [&](const Status& why) { task.Drop(why); });
+#pragma once
+
+#include "base/task/task.h"
+#include "device/faults/act.h"
+#include "device/figures/meter.h"
+#include "device/meters/meters.h"
+
+namespace npu::rt {
+
+struct MeteredRun {
+  uint32_t planned_ns = 0;
+};
+
+// `give_up()` is asked while a card hangs: an error ends the wait.
+// `refused(why)` is told when a fault keeps the work from running.
+template <class GiveUp, class Run, class Refused>
+Outcome RunMetered(device::Meter& meter, const TaskWork& work, const MeteredRun& how, GiveUp&& give_up, Run&& run,
+                   Refused&& refused) {
+  if (!work.counted()) return run();
+  const bool kernel = work.op != nullptr && work.unit != static_cast<uint8_t>(device::Unit::kLink);
+  const uint64_t began = meter.Begin(work), kernel_began = kernel ? device::meters::KernelBegins(meter.card()) : 0;
+  Outcome outcome;
+  if (device::AnyFault(meter)) [[unlikely]] {
+    if (Status why = device::BeforeWork(meter, work, give_up); !why.ok()) {
+      refused(why);
+      outcome = Outcome::Done(std::move(why));
+    } else {
+      outcome = run();
+      device::AfterWork(meter, work, began, give_up);
+    }
+  } else {
+    outcome = run();
+  }
+  if (kernel) device::meters::KernelEnds(meter.card(), work.op, work.op, kernel_began);
+  meter.End(work, began,
+            {.done = outcome.step == Outcome::Step::kDone, .failed = !outcome.status.ok(), .planned_ns = how.planned_ns});
+  return outcome;
+}
+
+}  // namespace npu::rt
