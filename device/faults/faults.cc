@@ -164,10 +164,10 @@ bool IsForThisProcess(const FaultRecord& fault) {
 bool IsActive(const FaultRecord& fault) {
   if (fault.acted.load(kRelaxed) > 0) return true;
   const auto kind = static_cast<FaultKind>(fault.kind.load(kRelaxed));
-  // The chance of lost packets and failing calls is asked each time, not once.
-  const bool each = kind == FaultKind::kPacketLoss || kind == FaultKind::kCallFails;
-  return fault.seen.load(kRelaxed) >= fault.after.load(kRelaxed) && (each || fault.chance_ppm.load(kRelaxed) >= 1'000'000) &&
-         !Strikes(kind);
+  // Lost packets and failing calls ask their chance each time; a state has begun with its first match, or at once.
+  const uint64_t after = fault.after.load(kRelaxed);
+  if (kind == FaultKind::kPacketLoss || kind == FaultKind::kCallFails) return fault.seen.load(kRelaxed) >= after;
+  return after == 0 && fault.chance_ppm.load(kRelaxed) >= 1'000'000 && !Strikes(kind);
 }
 
 bool Matches(FaultRecord& fault) {

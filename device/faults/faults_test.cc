@@ -127,7 +127,9 @@ TEST_F(FaultsTest, HangEndsWithTheFaultOrWhoGivesUp) {
     EXPECT_EQ(gave_up.code(), Code::kTaskAbort);
     asked = 0;
     EXPECT_TRUE(BeforeWork(Meter::Of(0), kKernel, [&] {
-                  if (++asked == 3) EXPECT_EQ(*ClearFaults(Config(), {.id = id}), 1);
+                  if (++asked == 3) {
+                    EXPECT_EQ(*ClearFaults(Config(), {.id = id}), 1);
+                  }
                   return Status();
                 }).ok());
     EXPECT_GE(asked, 3);

@@ -25,16 +25,22 @@ Outcome RunMetered(device::Meter& meter, const TaskWork& work, const MeteredRun&
   const bool kernel = work.op != nullptr && work.unit != static_cast<uint8_t>(device::Unit::kLink);
   const uint64_t began = meter.Begin(work), kernel_began = kernel ? device::meters::KernelBegins(meter.card()) : 0;
   Outcome outcome;
-  if (device::AnyFault(meter)) [[unlikely]] {
-    if (Status why = device::BeforeWork(meter, work, give_up); !why.ok()) {
-      refused(why);
-      outcome = Outcome::Done(std::move(why));
+  try {
+    if (device::AnyFault(meter)) [[unlikely]] {
+      if (Status why = device::BeforeWork(meter, work, give_up); !why.ok()) {
+        refused(why);
+        outcome = Outcome::Done(std::move(why));
+      } else {
+        outcome = run();
+        device::AfterWork(meter, work, began, give_up);
+      }
     } else {
       outcome = run();
-      device::AfterWork(meter, work, began, give_up);
     }
-  } else {
-    outcome = run();
+  } catch (...) {
+    if (kernel) device::meters::KernelEnds(meter.card(), work.op, work.op, kernel_began);
+    meter.End(work, began, {.failed = true, .planned_ns = how.planned_ns});
+    throw;  // the stream makes a status of it
   }
   if (kernel) device::meters::KernelEnds(meter.card(), work.op, work.op, kernel_began);
   meter.End(work, began,
