@@ -91,7 +91,7 @@ Chip ReadChip(const Dcmi& dcmi, ChipId id) {
   int dies = 0;
   if (NPU_DCMI(dcmi, dcmi_get_device_num_in_card, id.card, &dies) == 0 && dies > 1) {
     unsigned phy = 0;
-    chip.phy = If(NPU_DCMI(dcmi, dcmi_get_device_phyid_from_logicid, static_cast<unsigned>(chip.logic), &phy), static_cast<int>(phy));
+    if (NPU_DCMI(dcmi, dcmi_get_device_phyid_from_logicid, static_cast<unsigned>(chip.logic), &phy) == 0) chip.phy = static_cast<int>(phy);
   }
   dcmi_get_memory_info_stru ddr{};
   if (!chip.hbm_total_mb && NPU_DCMI(dcmi, dcmi_get_device_memory_info_v3, id.card, id.chip, &ddr) == 0) {
