@@ -13,8 +13,10 @@ install(PROGRAMS ${CMAKE_BINARY_DIR}/tree/bin/anynpu ${CMAKE_BINARY_DIR}/tree/bi
 install(CODE "set(tree \"${CMAKE_BINARY_DIR}/tree\")\nset(share \"${data}/share/anynpu\")\nset(programs \"${programs}\")\nset(strip \"${CMAKE_STRIP}\")")
 install(CODE [[
   file(GLOB libraries ${tree}/lib64/*.so ${tree}/anynpu/lib/*.so)
-  file(GET_RUNTIME_DEPENDENCIES LIBRARIES ${libraries} RESOLVED_DEPENDENCIES_VAR found
-       PRE_EXCLUDE_REGEXES "^lib(c|m|dl|rt|pthread|stdc\\+\\+|gcc_s)\\.so" "^ld-linux"
+  file(GLOB monitor ${tree}/bin/anynpu-monitor)
+  # OpenSSL and what every system has for logins and packages stay the system's, with its security updates.
+  file(GET_RUNTIME_DEPENDENCIES LIBRARIES ${libraries} EXECUTABLES ${monitor} RESOLVED_DEPENDENCIES_VAR found
+       PRE_EXCLUDE_REGEXES "^lib(c|m|dl|rt|pthread|stdc\\+\\+|gcc_s|ssl|crypto|crypt|z)\\.so" "^ld-linux"
        POST_EXCLUDE_REGEXES "^${tree}/")
   foreach(folder share programs)
     if(NOT IS_ABSOLUTE "${${folder}}")
@@ -28,7 +30,7 @@ install(CODE [[
     configure_file(${real} ${share}/anynpu/lib/${name} COPYONLY)
   endforeach()
   if(CMAKE_INSTALL_DO_STRIP)
-    file(GLOB stripped ${share}/lib64/*.so ${share}/lib64-950/*.so ${share}/anynpu/lib/*.so ${share}/bin/anynpu ${share}/bin/npu-smi ${share}/bin/hccn_tool ${share}/anynpu/bench/bin/* ${programs}/anynpu ${programs}/npu-smi ${programs}/hccn_tool)
+    file(GLOB stripped ${share}/lib64/*.so ${share}/lib64-950/*.so ${share}/anynpu/lib/*.so ${share}/bin/anynpu ${share}/bin/npu-smi ${share}/bin/hccn_tool ${share}/bin/anynpu-monitor ${share}/anynpu/bench/bin/* ${programs}/anynpu ${programs}/npu-smi ${programs}/hccn_tool)
     execute_process(COMMAND ${strip} --strip-unneeded ${stripped} COMMAND_ERROR_IS_FATAL ANY)
   endif()
 ]])

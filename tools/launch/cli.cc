@@ -27,6 +27,10 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int kUsage = 2, kNotExecutable = 126, kNotFound = 127;
+constexpr std::pair<const char*, const char*> kMonitors[] = {
+    {"exporter", "Prometheus exporter of the cards: the npu-exporter's metrics and more"},
+    {"top", "Cards, processes, collectives and operators in the terminal"},
+    {"web", "The same as a page in the browser, live"}};
 constexpr const char* kAnnounced = "ANYNPU_ANNOUNCED";  // set once the line about software NPUs was written
 
 // What run, env and up share: which machine, and what it is like. Each becomes the variable that the libraries read.
@@ -183,6 +187,26 @@ int Smi(std::vector<std::string> arguments) {
   return Execute(arguments);
 }
 
+// exporter, top and web are a program of their own, since the libraries they use are not everywhere.
+int Monitor(std::vector<std::string> words) {
+  Result<Variables> variables = Prepare({});
+  if (!variables.ok()) return Fail(variables.status());
+  Export(*variables);
+  Result<fs::path> tree = FindTree();
+  if (!tree.ok()) return Fail(tree.status());
+  const fs::path program = *tree / "bin" / "anynpu-monitor";
+  std::error_code error;
+  if (!fs::exists(program, error)) {
+    fmt::print(stderr,
+               "anynpu {}: this installation was built without it. Install prometheus-cpp-dev libcpp-httplib-dev libyaml-cpp-dev "
+               "libssl-dev libcrypt-dev and build again (docs/guide/monitoring.md).\n",
+               words[0]);
+    return kNotFound;
+  }
+  words.insert(words.begin(), program.string());
+  return Execute(words);
+}
+
 int Bench(const std::string& python, const std::vector<std::string>& words) {
   Result<fs::path> tree = FindTree();
   if (!tree.ok()) return Fail(tree.status());
@@ -249,6 +273,9 @@ int Main(int argc, char** argv, const std::vector<Command>& commands) {
   for (const Command& brought : commands) {
     if (argc > 1 && std::strcmp(argv[1], brought.name) == 0) return brought.run({argv + 2, argv + argc});
   }
+  for (const auto& [name, help] : kMonitors) {
+    if (argc > 1 && std::strcmp(argv[1], name) == 0) return Monitor({argv + 1, argv + argc});
+  }
   std::vector<std::string> command = SplitCommand(argc, argv);
   CLI::App app("A software Ascend NPU: programs written for torch_npu run on this computer's processor.", "anynpu");
   app.require_subcommand(1);
@@ -304,6 +331,7 @@ int Main(int argc, char** argv, const std::vector<Command>& commands) {
   replay->add_option("--only", replaying.only, "only this operator")->type_name("NAME");
   replay->add_option("--times", replaying.times, "runs of each call (20)")->type_name("N")->check(CLI::Range(1, 1'000'000));
   for (const Command& brought : commands) app.add_subcommand(brought.name, brought.help);
+  for (const auto& [name, help] : kMonitors) app.add_subcommand(name, help);
   std::string check_what, check_python = "python3";
   CLI::App* check = app.add_subcommand("check", "Compare with torch on the CPU: anynpu check ops [--help and options of the check]");
   options.AddTo(*check);

@@ -21,6 +21,7 @@ class Dcmi {
  public:
   // Loads the library and calls dcmi_init; its code, or kInner when there is no library.
   int Open();
+  bool Loaded() const { return library_ != nullptr; }
 
   template <class Function, class... Args>
   int Call(const char* name, Function, Args&&... args) const {

@@ -1,0 +1,211 @@
+"""The whole chain: a training with DDP on four cards, the exporter, the real Prometheus, the shipped rules and boards."""
+from __future__ import annotations
+
+import json
+import re
+import textwrap
+
+import pytest
+from live import Exporter, Machine, Prometheus, until, wheels_python
+from test_dashboards import ARTICLE, queries
+
+RANKS = 4
+# Steps until its standard input ends; MatMul, Softmax and LayerNorm in each.
+TRAINING = textwrap.dedent("""
+    import os, sys, torch, torch_npu
+    import torch.distributed as dist
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel as DDP
+    torch.set_num_threads(1)
+    rank = int(os.environ["RANK"])
+    torch.npu.set_device(rank)
+    dist.init_process_group("hccl", init_method="env://", world_size=int(os.environ["WORLD_SIZE"]), rank=rank)
+    torch.manual_seed(rank)
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.norm, self.b = nn.Linear(96, 96), nn.LayerNorm(96), nn.Linear(96, 16)
+        def forward(self, x):
+            return torch.softmax(self.b(self.norm(torch.relu(self.a(x)))), dim=-1)
+    model = DDP(Net().npu(), device_ids=[rank])
+    opt = torch.optim.SGD(model.parameters(), lr=0.01)
+    x = torch.randn(64, 96).npu()
+    stop = os.environ["STOP_FILE"]
+    step = 0
+    while True:
+        opt.zero_grad()
+        model(x).square().mean().backward()
+        opt.step()
+        step += 1
+        # All ranks must leave together: rank 0 looks, all learn.
+        if step % 20 == 0:
+            flag = torch.tensor([1.0 if rank == 0 and os.path.exists(stop) else 0.0]).npu()
+            dist.all_reduce(flag)
+            if flag.item() > 0:
+                break
+    dist.destroy_process_group()
+""")
+
+
+class World:
+    def __init__(self, folder):
+        self.machine = Machine(folder, RANKS)
+        self.exporter = Exporter(self.machine)
+        (folder / "prometheus").mkdir()
+        self.prometheus = Prometheus(folder / "prometheus", self.exporter)
+        self.stop = folder / "stop"
+        (folder / "train.py").write_text(TRAINING)
+        from live import free_port
+        port = str(free_port())
+        self.ranks = []
+        for rank in range(RANKS):
+            self.ranks.append(self.machine.start("run", "-q", "--", wheels_python(), str(folder / "train.py"), name=f"rank{rank}", RANK=str(rank),
+                                                 LOCAL_RANK=str(rank), WORLD_SIZE=str(RANKS), MASTER_ADDR="127.0.0.1", MASTER_PORT=port,
+                                                 STOP_FILE=str(self.stop), OMP_NUM_THREADS="1"))
+
+    def say(self) -> str:
+        return "\n".join(self.machine.log(f"rank{r}")[-800:] for r in range(RANKS)) + self.exporter.log()
+
+    def steps(self) -> float:
+        result = self.prometheus.query("min(npu_step_time_seconds_count)")
+        return float(result[0]["value"][1]) if result else 0
+
+    def close(self):
+        self.stop.touch()
+        for rank in self.ranks:
+            try:
+                rank.wait(30)
+            except Exception:
+                pass
+        self.prometheus.close()
+        self.machine.close()
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    w = World(tmp_path_factory.mktemp("live"))
+    yield w
+    w.close()
+
+
+@pytest.fixture(scope="module")
+def training(world):
+    """All four ranks take steps and Prometheus has seen some."""
+    def alive():
+        assert all(r.poll() is None for r in world.ranks), world.say()
+        return world.steps() > 60
+    until(alive, 240, 1, world.say)
+    first = world.steps()
+    until(lambda: world.steps() > first + 40, 120, 1, world.say)
+    return world
+
+
+def test_every_panel_has_data_under_load(training):
+    empty = {name for name, expr in queries() if not training.prometheus.query(expr)}
+    # Recording rules and rates need a few rounds.
+    until(lambda: not {n for n, e in queries() if n in empty and not training.prometheus.query(e)}, 60, 1,
+          lambda: f"empty: {[n for n, e in queries() if not training.prometheus.query(e)]}")
+
+
+@pytest.mark.parametrize("expression", ARTICLE)
+def test_the_articles_queries_run_as_written(training, expression):
+    def answer():
+        result = training.prometheus.query(expression)
+        return result and all(float(s["value"][1]) >= 0 for s in result)
+    until(answer, 60, 1, lambda: str(training.prometheus.query(expression)))
+
+
+def test_operators_are_counted_as_they_are_called(training):
+    """Per step one Softmax, one LayerNorm and their gradients on each rank; the counts keep that ratio."""
+    def count(op: str) -> float:
+        return sum(float(s["value"][1]) for s in training.prometheus.query(f'acl_op_execute_time_count{{op_name="{op}"}}'))
+    softmax, norm, product = count("Softmax"), count("LayerNorm"), count("MatMul")
+    assert softmax > 100
+    assert norm == pytest.approx(softmax, rel=0.05)
+    assert 4 * softmax < product < 8 * softmax  # two forward, three backward
+
+
+def test_ranks_have_steps_and_processes_have_memory(training):
+    steps = {s["metric"]["rank"]: float(s["value"][1]) for s in training.prometheus.query("npu_step_time_seconds_count")}
+    assert set(steps) == {str(r) for r in range(RANKS)}
+    assert max(steps.values()) - min(steps.values()) <= 0.2 * max(steps.values())
+    own = training.prometheus.query("sum(npu_step_time_seconds_sum)")[0]["value"][1]
+    wall = training.prometheus.query("sum(npu_step_wall_time_seconds_sum)")[0]["value"][1]
+    assert 0 < float(own) <= float(wall)
+    text = training.exporter.scrape()
+    by_pid = dict(re.findall(r'npu_process_memory_bytes\{device="npu\d",pid="(\d+)",process="[^"]*"\} ([0-9.e+]+)', text))
+    assert len(by_pid) == RANKS
+    # The other view of the same.
+    smi = training.machine.run("smi", "info").stdout
+    for pid, value in by_pid.items():
+        megabytes = int(re.search(rf"\| {pid} +\| \S+ +\| (\d+)", smi)[1])
+        assert abs(float(value) / 2**20 - megabytes) <= 2
+
+
+def test_a_bad_rule_file_is_refused_and_the_rules_stay(training):
+    prometheus = training.prometheus
+    bad = prometheus.folder / "rules" / "bad.yml"
+    bad.write_text("groups:\n  - name: x\n    rules:\n      - alert: A\n        expr: sum(((\n")
+    status, text = prometheus.reload()
+    bad.unlink()
+    assert status == 500
+    assert "bad.yml" in text + (prometheus.folder / "prometheus.log").read_text()
+    assert prometheus.query("rank:npu_step_time_seconds:mean")
+    assert prometheus.reload()[0] == 200
+
+
+def inject(world, *words):
+    done = world.machine.run("inject", *words, check=False)
+    if done.returncode != 0 and ("was not" in done.stderr or "following argument" in done.stderr or "not expected" in done.stderr):
+        pytest.skip("anynpu inject is not built")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_slowed_card_is_named_and_its_peers_are_not(training):
+    slow = 2
+    inject(training, "slow", "--card", str(slow), "--factor", "8")
+    try:
+        def named():
+            fired = [a for a in training.prometheus.firing() if a["alertname"] == "NpuRankSlow"]
+            return fired
+        fired = until(named, 120, 1, lambda: json.dumps(training.prometheus.query("rank:npu_step_time_seconds:deviation_ratio")) + training.say())
+        assert {a["rank"] for a in fired} == {str(slow)}, fired
+        assert {a["device"] for a in fired} == {f"npu{slow}"}
+    finally:
+        training.machine.run("clear", "--all")
+    until(lambda: not [a for a in training.prometheus.firing() if a["alertname"] == "NpuRankSlow"], 120, 1)
+
+
+FAULTS = [
+    (["ecc-double", "--card", "1"], "NpuEccDoubleBit", "npu1"),
+    (["ecc-single", "--card", "0"], "NpuEccSingleBit", "npu0"),
+    (["over-temperature", "--card", "3"], "NpuTemperatureHigh", "npu3"),
+    (["link-down", "--card", "2"], "NpuLinkDown", "npu2"),
+    (["card-lost", "--card", "1"], "NpuCardLost", "npu1"),
+]
+
+
+@pytest.fixture(scope="module")
+def idle(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("idle")
+    machine = Machine(folder, RANKS)
+    exporter = Exporter(machine)
+    (folder / "prometheus").mkdir()
+    prometheus = Prometheus(folder / "prometheus", exporter)
+    until(lambda: prometheus.query("npu_card_up"), 60, 0.5)
+    yield type("Idle", (), {"machine": machine, "prometheus": prometheus})
+    prometheus.close()
+    machine.close()
+
+
+@pytest.mark.parametrize("words, alert, device", FAULTS, ids=[f[1] for f in FAULTS])
+def test_a_fault_fires_its_alert_and_clearing_it_ends_it(idle, words, alert, device):
+    assert idle.prometheus.firing() == []
+    inject(idle, *words)
+    fired = until(idle.prometheus.firing, 90, 0.5, lambda: str(idle.prometheus.query("{device!=\"\"}"))[:2000])
+    fired = until(lambda: [a for a in idle.prometheus.firing() if a["alertname"] == alert], 60, 0.5, lambda: str(idle.prometheus.firing()))
+    assert {a["device"] for a in fired} == {device}
+    others = {a["alertname"] for a in idle.prometheus.firing()} - {alert, "NpuUnhealthy"}
+    assert others == set()
+    idle.machine.run("clear", "--all")
+    until(lambda: idle.prometheus.firing() == [], 120, 0.5, lambda: str(idle.prometheus.firing()))
