@@ -135,7 +135,8 @@ class Prometheus:
         config = config.replace(":8082", f":{exporter.port}").replace(":8000", f":{exporter.ranks_port}").replace("_interval: 5s", "_interval: 1s")
         (folder / "prometheus.yml").write_text(config)
         for file in (folder / "rules").glob("*.yml"):
-            text = re.sub(r"\bfor: \w+", "for: 2s", file.read_text())
+            # Patience in seconds: the shortest stay the shortest.
+            text = re.sub(r"\bfor: (\w+)", lambda m: "for: 2s" if m[1] != "30s" else "for: 8s", file.read_text())
             file.write_text(text.replace("[1m]", f"[{window}]"))
         self.log = open(folder / "prometheus.log", "w")
         self.process = subprocess.Popen(
