@@ -15,6 +15,14 @@ namespace {
 
 static_assert(kOperatorBoundsUs.size() == device::kMeterBoundsNs.size());
 
+// A stable number for a chip of a named machine: what DCMI of the software device answers too (shim/dcmi/identity.cc).
+uint32_t DieWord(const std::string& machine, int logic, int word) {
+  constexpr int kVDie = 1;
+  uint32_t hash = 2166136261u;
+  for (const unsigned char c : fmt::format("anynpu/{}/{}/{}/{}", machine, logic, kVDie, word)) hash = (hash ^ c) * 16777619u;
+  return hash;
+}
+
 // Sums of operators and steps grow as long as this program runs: what a process had done when it was last seen stays in
 // them after it has ended.
 class Software final : public Collector {
@@ -55,7 +63,8 @@ class Software final : public Collector {
     card.id = from.logic;
     card.answers = from.present;
     card.model = fmt::format("{}-Ascend-V1", machine.profile->chip);
-    card.die_id = fmt::format("{:08X}-{:08X}-00000000-00000000-{:08X}", 0x50F70000u, 0xA1B20000u, static_cast<unsigned>(from.logic));
+    for (int word = 0; word < 5; ++word) card.die_id += fmt::format("{}{:08X}", word == 0 ? "" : "-", DieWord(machine.name, from.logic, word));
+    card.serial = fmt::format("anynpu-{}-{}", machine.name, from.logic / std::max(1, machine.profile->dies_per_card));
     card.bus = device::BusId(from.logic / std::max(1, machine.profile->dies_per_card));
     if (!from.present) return card;
     card.power_w = from.power_w;
