@@ -31,19 +31,26 @@ int Fail(const Status& status) {
 
 void AddCollector(CLI::App& app, CollectorOptions& options) {
   options.name = "auto";
-  app.add_option("--collector", options.name, "where figures come from: auto, software, dcmi, npu-smi, sysfs (auto)")->type_name("NAME");
-  app.add_option_function<std::string>("--machine", [](const std::string& name) { setenv("ANYNPU_MACHINE", name.c_str(), 1); },
-                                       "which software machine (default)")
+  app.add_option("--collector", options.name, "where figures come from: auto, software, dcmi, npu-smi, sysfs (auto)")
+      ->type_name("NAME");
+  app.add_option_function<std::string>(
+         "--machine", [](const std::string& name) { setenv("ANYNPU_MACHINE", name.c_str(), 1); },
+         "which software machine (default)")
       ->type_name("NAME");
   app.add_option("--sysfs", options.sysfs, "root of the sysfs collector (/sys/class/npu)")->type_name("DIR");
   app.add_option("--procfs", options.proc, "where processes are looked up (/proc)")->type_name("DIR");
-  app.add_option("--npu-smi", options.npu_smi, "command, or file of its output, of the npu-smi collector (npu-smi)")->type_name("PATH");
+  app.add_option("--npu-smi", options.npu_smi, "command, or file of its output, of the npu-smi collector (npu-smi)")
+      ->type_name("PATH");
 }
 
 void AddServe(CLI::App& app, ServeOptions& options, const char* listen) {
   options.listen = listen;
-  app.add_option("--listen", options.listen, fmt::format("address; a port alone is loopback, :PORT all interfaces ({})", listen))->type_name("HOST:PORT");
-  app.add_option("--web.config.file,--web-config", options.web_config, "TLS and basic authentication, as Prometheus has it")->type_name("FILE");
+  app.add_option("--listen", options.listen,
+                 fmt::format("address; a port alone is loopback, :PORT all interfaces ({})", listen))
+      ->type_name("HOST:PORT");
+  app.add_option("--web.config.file,--web-config", options.web_config,
+                 "TLS and basic authentication, as Prometheus has it")
+      ->type_name("FILE");
 }
 
 // Waits for SIGINT or SIGTERM, which every thread has blocked.
@@ -62,7 +69,8 @@ sigset_t BlockSignals() {
 }
 
 std::string Welcome() {
-  return "<!doctype html><title>anynpu exporter</title><h1>anynpu exporter</h1><p><a href=\"/metrics\">Metrics</a></p>\n";
+  return "<!doctype html><title>anynpu exporter</title><h1>anynpu exporter</h1><p><a "
+         "href=\"/metrics\">Metrics</a></p>\n";
 }
 
 int Exporter(Source& source, const ServeOptions& options, const std::string& trainer, bool once) {
@@ -134,13 +142,16 @@ int Main(int argc, char** argv) {
   AddServe(*exporter, serve, "127.0.0.1:8082");
   std::string trainer = "127.0.0.1:8000";
   bool print = false;
-  exporter->add_option("--trainer", trainer, "address of the ranks' step times, or off (127.0.0.1:8000)")->type_name("HOST:PORT");
+  exporter->add_option("--trainer", trainer, "address of the ranks' step times, or off (127.0.0.1:8000)")
+      ->type_name("HOST:PORT");
   exporter->add_flag("--print", print, "write the metrics to stdout and end");
   CLI::App* top = app.add_subcommand("top", "Cards, processes, collectives and operators in the terminal");
   CollectorOptions top_collector;
   AddCollector(*top, top_collector);
   TopOptions top_options;
-  top->add_option("-d,--interval", top_options.interval_s, "seconds between pictures (1)")->type_name("S")->check(CLI::Range(0.1, 3600.0));
+  top->add_option("-d,--interval", top_options.interval_s, "seconds between pictures (1)")
+      ->type_name("S")
+      ->check(CLI::Range(0.1, 3600.0));
   top->add_flag("--once", top_options.once, "one picture without control codes");
   CLI::App* web = app.add_subcommand("web", "The same as a page in the browser, live");
   CollectorOptions web_collector;

@@ -1,5 +1,5 @@
-// What monitors show, read once: in base units (watts, bytes, seconds, degrees Celsius, shares from 0 to 1), whatever the
-// source counted in. A value the source does not have is absent and shown nowhere.
+// What monitors show, read once: in base units (watts, bytes, seconds, degrees Celsius, shares from 0 to 1), whatever
+// the source counted in. A value the source does not have is absent and shown nowhere.
 #pragma once
 
 #include <array>
@@ -32,11 +32,11 @@ struct Link {
 };
 
 struct Card {
-  int id = 0;              // logic id: npu0, npu1, …
-  bool answers = true;     // false: it was there and is lost
-  std::string model;       // 910B4-Ascend-V1
-  std::string die_id;      // five words of the chip
-  std::string bus;         // 0000:41:00.0
+  int id = 0;           // logic id: npu0, npu1, …
+  bool answers = true;  // false: it was there and is lost
+  std::string model;    // 910B4-Ascend-V1
+  std::string die_id;   // five words of the chip
+  std::string bus;      // 0000:41:00.0
   std::string serial;
   std::optional<double> power_w, temperature_c, hbm_temperature_c, voltage_v, core_mhz;
   std::optional<double> core_use, vector_use, cube_use, overall_use, bandwidth_use;
@@ -50,8 +50,8 @@ struct Card {
   std::vector<Process> processes;
 };
 
-inline constexpr std::array<double, 19> kOperatorBoundsUs = {1,   2,    5,    10,   20,    50,    100,   200,    400,    800,
-                                                            1600, 3200, 6400, 12800, 25600, 51200, 102400, 409600, 1638400};
+inline constexpr std::array<double, 19> kOperatorBoundsUs = {
+    1, 2, 5, 10, 20, 50, 100, 200, 400, 800, 1600, 3200, 6400, 12800, 25600, 51200, 102400, 409600, 1638400};
 
 struct Operator {
   std::string name;  // MatMul, Softmax, LayerNorm, Add, …
@@ -62,7 +62,7 @@ struct Operator {
 struct Rank {
   int card = 0, rank = 0, ranks = 0;
   uint64_t steps = 0;
-  double own_s = 0, wall_s = 0;                // sums
+  double own_s = 0, wall_s = 0;                     // sums
   std::vector<double> recent_own_s, recent_wall_s;  // of the last steps
 };
 

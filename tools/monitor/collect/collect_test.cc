@@ -111,7 +111,8 @@ smi::Snapshot SomeCards(std::mt19937_64& random) {
     chip.hbm_used_mb = random() % 32768;
     chip.hbm_total_mb = 32768;
     chip.bus_id = fmt::format("0000:{:02X}:00.0", 0x41 + card);
-    if (card != 1) chip.processes.push_back({static_cast<int>(random() % 90000) + 1, "python", (random() % 1000) << 20});
+    if (card != 1)
+      chip.processes.push_back({static_cast<int>(random() % 90000) + 1, "python", (random() % 1000) << 20});
     snapshot.chips.push_back(chip);
   }
   return snapshot;
@@ -172,22 +173,28 @@ TEST(SmiText, TheQueryMixesUnitsAndIsReadOnce) {
   for (const char* half : {"{", "{\"npu\": [{\"id\"", "[]", "{\"npu\": 3}", "null"}) {
     EXPECT_EQ(ParseQuery(half).problems.size(), 1u) << half;
   }
-  EXPECT_FALSE(ParseQuery(R"({"npu": [{"power_usage": -1, "memory": {"Fragmentation": 300}}, 5, {"memory": 7}]})").cards.at(0).fragmentation);
+  EXPECT_FALSE(ParseQuery(R"({"npu": [{"power_usage": -1, "memory": {"Fragmentation": 300}}, 5, {"memory": 7}]})")
+                   .cards.at(0)
+                   .fragmentation);
 }
 
 TEST(SmiText, ACommandThatFailsOrHangsIsNamed) {
-  EXPECT_THAT(SmiTextCollector({.npu_smi = "/nonexistent/npu-smi"})->Read().problems, ::testing::ElementsAre(::testing::HasSubstr("/nonexistent/npu-smi")));
-  EXPECT_THAT(SmiTextCollector({.npu_smi = "/bin/false"})->Read().problems, ::testing::ElementsAre(::testing::HasSubstr("status 1")));
+  EXPECT_THAT(SmiTextCollector({.npu_smi = "/nonexistent/npu-smi"})->Read().problems,
+              ::testing::ElementsAre(::testing::HasSubstr("/nonexistent/npu-smi")));
+  EXPECT_THAT(SmiTextCollector({.npu_smi = "/bin/false"})->Read().problems,
+              ::testing::ElementsAre(::testing::HasSubstr("status 1")));
 }
 
 TEST(Containers, IdsOfEveryTool) {
   const std::string id(64, 'a');
-  for (const std::string& path : {"0::/system.slice/docker-" + id + ".scope", "0::/kubepods.slice/kubepods-pod1.slice/cri-containerd-" + id + ".scope",
-                                 "12:devices:/docker/" + id, "0::/user.slice/libpod-" + id + ".scope/container"}) {
+  for (const std::string& path : {"0::/system.slice/docker-" + id + ".scope",
+                                  "0::/kubepods.slice/kubepods-pod1.slice/cri-containerd-" + id + ".scope",
+                                  "12:devices:/docker/" + id, "0::/user.slice/libpod-" + id + ".scope/container"}) {
     EXPECT_EQ(ContainerIn(path + "\n"), id) << path;
   }
   EXPECT_EQ(ContainerIn("0::/lxc/web/init\n"), "web");
-  for (const char* host : {"0::/user.slice/user-0.slice/session-1.scope\n", "", "0", "0::", "::\n:\n"}) EXPECT_EQ(ContainerIn(host), "") << host;
+  for (const char* host : {"0::/user.slice/user-0.slice/session-1.scope\n", "", "0", "0::", "::\n:\n"})
+    EXPECT_EQ(ContainerIn(host), "") << host;
 }
 
 }  // namespace

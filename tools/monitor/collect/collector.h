@@ -17,10 +17,10 @@ class Collector {
 };
 
 struct CollectorOptions {
-  std::string name;                             // auto, software, dcmi, npu-smi, sysfs
-  std::string sysfs = "/sys/class/npu";         // root of the sysfs collector
-  std::string proc = "/proc";                   // where processes' names and containers are looked up
-  std::string npu_smi;                          // a command to run, or a file of its output; empty: npu-smi
+  std::string name;                      // auto, software, dcmi, npu-smi, sysfs
+  std::string sysfs = "/sys/class/npu";  // root of the sysfs collector
+  std::string proc = "/proc";            // where processes' names and containers are looked up
+  std::string npu_smi;                   // a command to run, or a file of its output; empty: npu-smi
 };
 
 // The software machine of this user, through its state.
@@ -32,8 +32,8 @@ std::unique_ptr<Collector> SmiTextCollector(const CollectorOptions& options);
 // RK3588 and its like: <root>/npu*/device/{power_usage,memory_usage,frequency}.
 std::unique_ptr<Collector> SysfsCollector(const CollectorOptions& options);
 
-// The collector of that name. `auto`: DCMI where a driver has made its device nodes, else sysfs where a board is, else the
-// software machine.
+// The collector of that name. `auto`: DCMI where a driver has made its device nodes, else sysfs where a board is, else
+// the software machine.
 Result<std::unique_ptr<Collector>> MakeCollector(const CollectorOptions& options);
 
 }  // namespace npu::monitor

@@ -17,7 +17,8 @@ namespace npu::monitor {
 
 Result<std::string> Output(const std::vector<std::string>& command, std::chrono::milliseconds limit, size_t most) {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return Error(Code::kResourceExhausted, "{}: no pipe: {}", command[0], std::strerror(errno));
+  if (pipe2(ends, O_CLOEXEC) != 0)
+    return Error(Code::kResourceExhausted, "{}: no pipe: {}", command[0], std::strerror(errno));
   os::Fd from(ends[0]), to(ends[1]);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
@@ -44,7 +45,9 @@ Result<std::string> Output(const std::vector<std::string>& command, std::chrono:
   bool late = false, whole = false;
   while (!late && !whole && text.size() < most) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
-    struct pollfd wait {from.get(), POLLIN, 0};
+    struct pollfd wait {
+      from.get(), POLLIN, 0
+    };
     if (left.count() <= 0 || poll(&wait, 1, static_cast<int>(left.count())) == 0) {
       late = true;
       break;
@@ -64,7 +67,8 @@ Result<std::string> Output(const std::vector<std::string>& command, std::chrono:
   if (late) return Error(Code::kSyncTimeout, "{}: no answer in {} s", command[0], limit.count() / 1000);
   if (!whole) return Error(Code::kInvalidParam, "{}: more than {} bytes of output", command[0], most);
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-    return Error(Code::kInvalidParam, "{}: ended with status {}", command[0], WIFEXITED(status) ? WEXITSTATUS(status) : 128);
+    return Error(Code::kInvalidParam, "{}: ended with status {}", command[0],
+                 WIFEXITED(status) ? WEXITSTATUS(status) : 128);
   }
   return text;
 }

@@ -36,7 +36,8 @@ class DcmiSource final : public Collector {
     reading.source = "dcmi";
     if (!opened_) {
       if (const int code = dcmi_.Open(); code != 0) {
-        reading.problems.push_back(fmt::format("libdcmi.so: {} ({})", dcmi_.Loaded() ? "dcmi_init failed" : "not found", code));
+        reading.problems.push_back(
+            fmt::format("libdcmi.so: {} ({})", dcmi_.Loaded() ? "dcmi_init failed" : "not found", code));
         return reading;
       }
       opened_ = true;
@@ -68,11 +69,12 @@ class DcmiSource final : public Collector {
     NPU_DCMI(dcmi_, dcmi_get_device_logic_id, &fresh.logic, id.card, id.chip);
     dcmi_chip_info chip{};
     if (NPU_DCMI(dcmi_, dcmi_get_device_chip_info, id.card, id.chip, &chip) == 0)
-      fresh.model = fmt::format("{}-{}-{}", smi::Text(chip.chip_name), smi::Text(chip.chip_type), smi::Text(chip.chip_ver));
+      fresh.model =
+          fmt::format("{}-{}-{}", smi::Text(chip.chip_name), smi::Text(chip.chip_type), smi::Text(chip.chip_ver));
     dcmi_die_id die{};
     if (NPU_DCMI(dcmi_, dcmi_get_device_die_v2, id.card, id.chip, VDIE, &die) == 0) {
-      fresh.die_id = fmt::format("{:08X}-{:08X}-{:08X}-{:08X}-{:08X}", die.soc_die[0], die.soc_die[1], die.soc_die[2], die.soc_die[3],
-                                 die.soc_die[4]);
+      fresh.die_id = fmt::format("{:08X}-{:08X}-{:08X}-{:08X}-{:08X}", die.soc_die[0], die.soc_die[1], die.soc_die[2],
+                                 die.soc_die[3], die.soc_die[4]);
     }
     fresh.bus = smi::BusId(dcmi_, id);
     dcmi_elabel_info label{};
@@ -83,15 +85,22 @@ class DcmiSource final : public Collector {
 
   Card ReadCard(smi::ChipId id) {
     const Identity& identity = IdentityOf(id);
-    Card card{.id = identity.logic, .model = identity.model, .die_id = identity.die_id, .bus = identity.bus, .serial = identity.serial};
+    Card card{.id = identity.logic,
+              .model = identity.model,
+              .die_id = identity.die_id,
+              .bus = identity.bus,
+              .serial = identity.serial};
     int number = 0;
     unsigned count = 0;
     if (NPU_DCMI(dcmi_, dcmi_get_device_health, id.card, id.chip, &count) == 0 && count <= 3) card.health = count;
     card.answers = card.health.has_value();
     const auto sound = [](int value) { return value >= 0 && value != kInvalidReading && value != kFailedReading; };
-    if (NPU_DCMI(dcmi_, dcmi_get_device_power_info, id.card, id.chip, &number) == 0 && sound(number)) card.power_w = WattsFromDeci(number);
-    if (NPU_DCMI(dcmi_, dcmi_get_device_temperature, id.card, id.chip, &number) == 0 && sound(number)) card.temperature_c = number;
-    if (NPU_DCMI(dcmi_, dcmi_get_device_voltage, id.card, id.chip, &count) == 0 && sound(static_cast<int>(count))) card.voltage_v = count / 100.0;
+    if (NPU_DCMI(dcmi_, dcmi_get_device_power_info, id.card, id.chip, &number) == 0 && sound(number))
+      card.power_w = WattsFromDeci(number);
+    if (NPU_DCMI(dcmi_, dcmi_get_device_temperature, id.card, id.chip, &number) == 0 && sound(number))
+      card.temperature_c = number;
+    if (NPU_DCMI(dcmi_, dcmi_get_device_voltage, id.card, id.chip, &count) == 0 && sound(static_cast<int>(count)))
+      card.voltage_v = count / 100.0;
     if (NPU_DCMI(dcmi_, dcmi_get_device_frequency, id.card, id.chip, kAiCoreNow, &count) == 0) card.core_mhz = count;
     card.core_use = Share(smi::Utilization(dcmi_, id, kAiCore));
     card.vector_use = Share(smi::Utilization(dcmi_, id, kVector));
@@ -105,7 +114,8 @@ class DcmiSource final : public Collector {
       if (sound(hbm.temp)) card.hbm_temperature_c = hbm.temp;
     }
     dcmi_get_memory_info_stru ddr{};
-    if (NPU_DCMI(dcmi_, dcmi_get_device_memory_info_v3, id.card, id.chip, &ddr) == 0 && ddr.memory_available <= ddr.memory_size) {
+    if (NPU_DCMI(dcmi_, dcmi_get_device_memory_info_v3, id.card, id.chip, &ddr) == 0 &&
+        ddr.memory_available <= ddr.memory_size) {
       card.ddr_total_bytes = BytesFromMegabytes(ddr.memory_size);
       card.ddr_used_bytes = BytesFromMegabytes(ddr.memory_size - ddr.memory_available);
     }
@@ -120,10 +130,12 @@ class DcmiSource final : public Collector {
                            ecc.double_bit_isolated_pages_cnt};
     }
     std::array<unsigned, kMaxErrorCodes> codes{};
-    if (NPU_DCMI(dcmi_, dcmi_get_device_errorcode_v2, id.card, id.chip, &number, codes.data(), unsigned{kMaxErrorCodes}) == 0)
+    if (NPU_DCMI(dcmi_, dcmi_get_device_errorcode_v2, id.card, id.chip, &number, codes.data(),
+                 unsigned{kMaxErrorCodes}) == 0)
       card.error_codes.assign(codes.begin(), codes.begin() + std::clamp(number, 0, kMaxErrorCodes));
     dcmi_rdfx_detect_result network{};
-    if (NPU_DCMI(dcmi_, dcmi_get_device_network_health, id.card, id.chip, &network) == 0) card.link.reachable = static_cast<int>(network) == 0;
+    if (NPU_DCMI(dcmi_, dcmi_get_device_network_health, id.card, id.chip, &network) == 0)
+      card.link.reachable = static_cast<int>(network) == 0;
     std::array<dcmi_proc_mem_info, kMaxProcesses> processes{};
     if (NPU_DCMI(dcmi_, dcmi_get_device_resource_info, id.card, id.chip, processes.data(), &number) == 0) {
       for (int i = 0; i < std::min(number, kMaxProcesses); ++i) {
@@ -142,6 +154,8 @@ class DcmiSource final : public Collector {
 
 }  // namespace
 
-std::unique_ptr<Collector> DcmiCollector(const CollectorOptions& options) { return std::make_unique<DcmiSource>(options.proc); }
+std::unique_ptr<Collector> DcmiCollector(const CollectorOptions& options) {
+  return std::make_unique<DcmiSource>(options.proc);
+}
 
 }  // namespace npu::monitor

@@ -220,18 +220,22 @@ Reading ParseQuery(const std::string& text) {
     card.id = static_cast<int>(reading.cards.size());
     if (const auto id = FieldNumber(npu, "id"); id && *id < 1024) card.id = static_cast<int>(*id);
     card.model = FieldText(npu, "name");
-    if (const std::string power = FieldText(npu, "power_usage"); !power.empty()) card.power_w = Watts(power, PowerUnit::kMilliwatt);
+    if (const std::string power = FieldText(npu, "power_usage"); !power.empty())
+      card.power_w = Watts(power, PowerUnit::kMilliwatt);
     card.temperature_c = FieldNumber(npu, "temperature");
     if (const auto memory = npu.find("memory"); memory != npu.end() && memory->is_object()) {
       card.hbm_used_bytes = Bytes(FieldText(*memory, "Used"), MemoryUnit::kMiB);
       card.hbm_total_bytes = Bytes(FieldText(*memory, "Total"), MemoryUnit::kByte);
-      if (const auto percent = FieldNumber(*memory, "Fragmentation"); percent && *percent <= 100) card.fragmentation = *percent / 100;
+      if (const auto percent = FieldNumber(*memory, "Fragmentation"); percent && *percent <= 100)
+        card.fragmentation = *percent / 100;
     }
     reading.cards.push_back(std::move(card));
   }
   return reading;
 }
 
-std::unique_ptr<Collector> SmiTextCollector(const CollectorOptions& options) { return std::make_unique<SmiText>(options); }
+std::unique_ptr<Collector> SmiTextCollector(const CollectorOptions& options) {
+  return std::make_unique<SmiText>(options);
+}
 
 }  // namespace npu::monitor

@@ -19,7 +19,8 @@ static_assert(kOperatorBoundsUs.size() == device::kMeterBoundsNs.size());
 uint32_t DieWord(const std::string& machine, int logic, int word) {
   constexpr int kVDie = 1;
   uint32_t hash = 2166136261u;
-  for (const unsigned char c : fmt::format("anynpu/{}/{}/{}/{}", machine, logic, kVDie, word)) hash = (hash ^ c) * 16777619u;
+  for (const unsigned char c : fmt::format("anynpu/{}/{}/{}/{}", machine, logic, kVDie, word))
+    hash = (hash ^ c) * 16777619u;
   return hash;
 }
 
@@ -63,7 +64,8 @@ class Software final : public Collector {
     card.id = from.logic;
     card.answers = from.present;
     card.model = fmt::format("{}-Ascend-V1", machine.profile->chip);
-    for (int word = 0; word < 5; ++word) card.die_id += fmt::format("{}{:08X}", word == 0 ? "" : "-", DieWord(machine.name, from.logic, word));
+    for (int word = 0; word < 5; ++word)
+      card.die_id += fmt::format("{}{:08X}", word == 0 ? "" : "-", DieWord(machine.name, from.logic, word));
     card.serial = fmt::format("anynpu-{}-{}", machine.name, from.logic / std::max(1, machine.profile->dies_per_card));
     card.bus = device::BusId(from.logic / std::max(1, machine.profile->dies_per_card));
     if (!from.present) return card;
@@ -82,7 +84,7 @@ class Software final : public Collector {
     card.fragmentation = from.fragmentation_ratio;
     card.health = from.health;
     card.error_codes = from.fault_codes;
-    card.ecc = EccCounts{from.ecc_enabled,     from.ecc_single,      from.ecc_double, from.ecc_single_life,
+    card.ecc = EccCounts{from.ecc_enabled,     from.ecc_single,      from.ecc_double,     from.ecc_single_life,
                          from.ecc_double_life, from.isolated_single, from.isolated_double};
     card.link.up = from.link_up;
     card.link.reachable = from.link_up;
@@ -108,7 +110,8 @@ class Software final : public Collector {
         Operator& sum = operators_[OperatorName(op.name)];
         if (sum.name.empty()) sum.name = OperatorName(op.name);
         sum.sum_us += static_cast<double>(Grown(op.sum_ns, old != nullptr ? old->sum_ns : 0)) / 1e3;
-        for (size_t b = 0; b < op.buckets.size(); ++b) sum.counts[b] += Grown(op.buckets[b], old != nullptr ? old->buckets[b] : 0);
+        for (size_t b = 0; b < op.buckets.size(); ++b)
+          sum.counts[b] += Grown(op.buckets[b], old != nullptr ? old->buckets[b] : 0);
       }
       for (const device::RankReading& rank : process.ranks) {
         const device::RankReading* old = nullptr;
@@ -162,6 +165,8 @@ class Software final : public Collector {
 
 }  // namespace
 
-std::unique_ptr<Collector> SoftwareCollector(const CollectorOptions& options) { return std::make_unique<Software>(options.proc); }
+std::unique_ptr<Collector> SoftwareCollector(const CollectorOptions& options) {
+  return std::make_unique<Software>(options.proc);
+}
 
 }  // namespace npu::monitor

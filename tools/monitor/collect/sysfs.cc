@@ -35,7 +35,8 @@ class Sysfs final : public Collector {
       card.model = "RKNPU";
       const fs::path device = entries->path() / "device";
       // The kernel's units: mW, bytes, MHz.
-      if (const auto milliwatts = Field(reading, device / "power_usage")) card.power_w = WattsFromMilli(static_cast<double>(*milliwatts));
+      if (const auto milliwatts = Field(reading, device / "power_usage"))
+        card.power_w = WattsFromMilli(static_cast<double>(*milliwatts));
       card.hbm_used_bytes = Field(reading, device / "memory_usage");
       if (const auto mhz = Field(reading, device / "frequency")) card.core_mhz = static_cast<double>(*mhz);
       if (!card.power_w && !card.hbm_used_bytes && !card.core_mhz) continue;  // no board behind the name

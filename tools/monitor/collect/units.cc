@@ -18,7 +18,8 @@ std::optional<double> Split(std::string_view text, std::string_view& word) {
   text = Trim(text);
   double value = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || !std::isfinite(value) || value < 0 || (!text.empty() && text[0] == '-')) return std::nullopt;
+  if (error != std::errc() || !std::isfinite(value) || value < 0 || (!text.empty() && text[0] == '-'))
+    return std::nullopt;
   word = Trim(text.substr(static_cast<size_t>(stop - text.data())));
   return value;
 }

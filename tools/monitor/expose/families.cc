@@ -60,8 +60,13 @@ std::string ContainerName(const std::string& id) { return Clean(id.substr(0, 12)
 
 // The seven labels of a card in the stock exporter. Namespace and pod are a cluster's words; they stay empty.
 Labels StockLabels(const Card& card, const std::string& container) {
-  return {{"container_name", ContainerName(container)}, {"id", fmt::format("{}", card.id)}, {"model_name", Clean(card.model)},
-          {"namespace", ""},  {"pcie_bus_info", Clean(card.bus)}, {"pod_name", ""}, {"vdie_id", Clean(card.die_id)}};
+  return {{"container_name", ContainerName(container)},
+          {"id", fmt::format("{}", card.id)},
+          {"model_name", Clean(card.model)},
+          {"namespace", ""},
+          {"pcie_bus_info", Clean(card.bus)},
+          {"pod_name", ""},
+          {"vdie_id", Clean(card.die_id)}};
 }
 Labels StockLabels(const Card& card) {
   const auto containers = ContainersOf(card);
@@ -82,7 +87,9 @@ template <class T>
 std::optional<double> Same(const std::optional<T>& value) {
   return Scaled(value, 1);
 }
-std::optional<double> Used(const Card& c) { return c.answers ? Same(c.hbm_used_bytes ? c.hbm_used_bytes : c.ddr_used_bytes) : std::nullopt; }
+std::optional<double> Used(const Card& c) {
+  return c.answers ? Same(c.hbm_used_bytes ? c.hbm_used_bytes : c.ddr_used_bytes) : std::nullopt;
+}
 std::optional<double> Total(const Card& c) { return Same(c.hbm_total_bytes ? c.hbm_total_bytes : c.ddr_total_bytes); }
 template <uint64_t EccCounts::*field>
 std::optional<double> Ecc(const Card& c) {
@@ -98,10 +105,13 @@ struct Row {
 // Stock names; the unit is the stock one, as the help says.
 constexpr Row kStock[] = {
     {"npu_chip_info_utilization", "AI core use, percent", [](const Card& c) { return Scaled(c.core_use, 100); }},
-    {"npu_chip_info_vector_utilization", "Vector core use, percent", [](const Card& c) { return Scaled(c.vector_use, 100); }},
+    {"npu_chip_info_vector_utilization", "Vector core use, percent",
+     [](const Card& c) { return Scaled(c.vector_use, 100); }},
     {"npu_chip_info_cube_utilization", "Cube core use, percent", [](const Card& c) { return Scaled(c.cube_use, 100); }},
-    {"npu_chip_info_overall_utilization", "Use of the whole chip, percent", [](const Card& c) { return Scaled(c.overall_use, 100); }},
-    {"npu_chip_info_temperature", "Chip temperature, degrees Celsius", [](const Card& c) { return Same(c.temperature_c); }},
+    {"npu_chip_info_overall_utilization", "Use of the whole chip, percent",
+     [](const Card& c) { return Scaled(c.overall_use, 100); }},
+    {"npu_chip_info_temperature", "Chip temperature, degrees Celsius",
+     [](const Card& c) { return Same(c.temperature_c); }},
     {"npu_chip_info_power", "Power, W", [](const Card& c) { return Same(c.power_w); }},
     {"npu_chip_info_voltage", "Voltage, V", [](const Card& c) { return Same(c.voltage_v); }},
     {"npu_chip_info_aicore_current_freq", "Present AI core clock, MHz", [](const Card& c) { return Same(c.core_mhz); }},
@@ -110,30 +120,41 @@ constexpr Row kStock[] = {
        if (!c.answers) return 0;
        return c.health ? std::optional<double>(*c.health == 0 ? 1 : 0) : std::nullopt;
      }},
-    {"npu_chip_info_hbm_used_memory", "HBM in use, MB", [](const Card& c) { return Scaled(c.hbm_used_bytes, 1 / kMegabyte); }},
-    {"npu_chip_info_hbm_total_memory", "HBM, MB", [](const Card& c) { return Scaled(c.hbm_total_bytes, 1 / kMegabyte); }},
+    {"npu_chip_info_hbm_used_memory", "HBM in use, MB",
+     [](const Card& c) { return Scaled(c.hbm_used_bytes, 1 / kMegabyte); }},
+    {"npu_chip_info_hbm_total_memory", "HBM, MB",
+     [](const Card& c) { return Scaled(c.hbm_total_bytes, 1 / kMegabyte); }},
     {"npu_chip_info_hbm_utilization", "HBM in use, percent",
      [](const Card& c) -> std::optional<double> {
        if (!c.hbm_used_bytes || !c.hbm_total_bytes || *c.hbm_total_bytes == 0) return std::nullopt;
        return 100.0 * static_cast<double>(*c.hbm_used_bytes) / static_cast<double>(*c.hbm_total_bytes);
      }},
-    {"npu_chip_info_hbm_temperature", "HBM temperature, degrees Celsius", [](const Card& c) { return Same(c.hbm_temperature_c); }},
-    {"npu_chip_info_hbm_bandwidth_utilization", "HBM bandwidth in use, percent", [](const Card& c) { return Scaled(c.bandwidth_use, 100); }},
+    {"npu_chip_info_hbm_temperature", "HBM temperature, degrees Celsius",
+     [](const Card& c) { return Same(c.hbm_temperature_c); }},
+    {"npu_chip_info_hbm_bandwidth_utilization", "HBM bandwidth in use, percent",
+     [](const Card& c) { return Scaled(c.bandwidth_use, 100); }},
     {"npu_chip_info_hbm_ecc_enable_flag", "Whether HBM ECC is on",
      [](const Card& c) { return c.ecc ? std::optional<double>(c.ecc->enabled ? 1 : 0) : std::nullopt; }},
     {"npu_chip_info_hbm_ecc_single_bit_error_cnt", "HBM single bit errors", Ecc<&EccCounts::single_bit>},
     {"npu_chip_info_hbm_ecc_double_bit_error_cnt", "HBM double bit errors", Ecc<&EccCounts::double_bit>},
-    {"npu_chip_info_hbm_ecc_total_single_bit_error_cnt", "HBM single bit errors of the card's life", Ecc<&EccCounts::single_bit_total>},
-    {"npu_chip_info_hbm_ecc_total_double_bit_error_cnt", "HBM double bit errors of the card's life", Ecc<&EccCounts::double_bit_total>},
-    {"npu_chip_info_hbm_ecc_single_bit_isolated_pages_cnt", "HBM pages isolated for single bit errors", Ecc<&EccCounts::single_bit_pages>},
-    {"npu_chip_info_hbm_ecc_double_bit_isolated_pages_cnt", "HBM pages isolated for double bit errors", Ecc<&EccCounts::double_bit_pages>},
-    {"npu_chip_info_used_memory", "DDR in use, MB", [](const Card& c) { return Scaled(c.ddr_used_bytes, 1 / kMegabyte); }},
+    {"npu_chip_info_hbm_ecc_total_single_bit_error_cnt", "HBM single bit errors of the card's life",
+     Ecc<&EccCounts::single_bit_total>},
+    {"npu_chip_info_hbm_ecc_total_double_bit_error_cnt", "HBM double bit errors of the card's life",
+     Ecc<&EccCounts::double_bit_total>},
+    {"npu_chip_info_hbm_ecc_single_bit_isolated_pages_cnt", "HBM pages isolated for single bit errors",
+     Ecc<&EccCounts::single_bit_pages>},
+    {"npu_chip_info_hbm_ecc_double_bit_isolated_pages_cnt", "HBM pages isolated for double bit errors",
+     Ecc<&EccCounts::double_bit_pages>},
+    {"npu_chip_info_used_memory", "DDR in use, MB",
+     [](const Card& c) { return Scaled(c.ddr_used_bytes, 1 / kMegabyte); }},
     {"npu_chip_info_total_memory", "DDR, MB", [](const Card& c) { return Scaled(c.ddr_total_bytes, 1 / kMegabyte); }},
     {"npu_chip_info_network_status", "1 reachable, 0 not", [](const Card& c) { return Same(c.link.reachable); }},
     {"npu_chip_info_link_status", "1 up, 0 down", [](const Card& c) { return Same(c.link.up); }},
-    {"npu_chip_link_speed", "Speed of the network port, Mb/s", [](const Card& c) { return Scaled(c.link.speed_bits_per_s, 1e-6); }},
+    {"npu_chip_link_speed", "Speed of the network port, Mb/s",
+     [](const Card& c) { return Scaled(c.link.speed_bits_per_s, 1e-6); }},
     {"npu_chip_link_up_num", "How often the network port came up", [](const Card& c) { return Same(c.link.times_up); }},
-    {"npu_chip_info_bandwidth_tx", "Sent through the network port, MB/s", [](const Card& c) { return Scaled(c.link.send_bytes_per_s, 1 / kMegabyte); }},
+    {"npu_chip_info_bandwidth_tx", "Sent through the network port, MB/s",
+     [](const Card& c) { return Scaled(c.link.send_bytes_per_s, 1 / kMegabyte); }},
     {"npu_chip_info_bandwidth_rx", "Received through the network port, MB/s",
      [](const Card& c) { return Scaled(c.link.receive_bytes_per_s, 1 / kMegabyte); }},
     {"npu_chip_info_process_info_num", "Processes that use the card",
@@ -142,7 +163,8 @@ constexpr Row kStock[] = {
 
 // The same in base units, and what only we have. One label: device.
 constexpr Row kOwn[] = {
-    {"npu_card_up", "1 while the card answers, 0 once it is lost", [](const Card& c) { return std::optional<double>(c.answers ? 1 : 0); }},
+    {"npu_card_up", "1 while the card answers, 0 once it is lost",
+     [](const Card& c) { return std::optional<double>(c.answers ? 1 : 0); }},
     {"npu_power_watts", "Power", [](const Card& c) { return Same(c.power_w); }},
     {"npu_temperature_celsius", "Chip temperature", [](const Card& c) { return Same(c.temperature_c); }},
     {"npu_hbm_temperature_celsius", "HBM temperature", [](const Card& c) { return Same(c.hbm_temperature_c); }},
@@ -152,18 +174,24 @@ constexpr Row kOwn[] = {
     {"npu_vector_utilization_ratio", "Vector core use", [](const Card& c) { return Same(c.vector_use); }},
     {"npu_cube_utilization_ratio", "Cube core use", [](const Card& c) { return Same(c.cube_use); }},
     {"npu_overall_utilization_ratio", "Use of the whole chip", [](const Card& c) { return Same(c.overall_use); }},
-    {"npu_memory_bandwidth_utilization_ratio", "Memory bandwidth in use", [](const Card& c) { return Same(c.bandwidth_use); }},
+    {"npu_memory_bandwidth_utilization_ratio", "Memory bandwidth in use",
+     [](const Card& c) { return Same(c.bandwidth_use); }},
     {"npu_memory_used_bytes", "Device memory in use", Used},
     {"npu_memory_total_bytes", "Device memory", Total},
-    {"npu_memory_fragmentation_ratio", "1 - largest free range / free memory", [](const Card& c) { return Same(c.fragmentation); }},
+    {"npu_memory_fragmentation_ratio", "1 - largest free range / free memory",
+     [](const Card& c) { return Same(c.fragmentation); }},
     {"npu_health_level", "0 good, 1 minor, 2 major, 3 critical alarm", [](const Card& c) { return Same(c.health); }},
     {"npu_ecc_single_bit_errors", "HBM single bit errors", Ecc<&EccCounts::single_bit>},
     {"npu_ecc_double_bit_errors", "HBM double bit errors", Ecc<&EccCounts::double_bit>},
     {"npu_link_up", "1 while the network port is up", [](const Card& c) { return Same(c.link.up); }},
-    {"npu_link_send_bytes_per_second", "Sent through the network port", [](const Card& c) { return Same(c.link.send_bytes_per_s); }},
-    {"npu_link_receive_bytes_per_second", "Received through the network port", [](const Card& c) { return Same(c.link.receive_bytes_per_s); }},
-    {"hccl_send_queue_length", "Collectives that were called and are not over", [](const Card& c) { return Same(c.send_queue); }},
-    {"hccl_recv_queue_length", "Collectives that were called and have not got the data of all peers", [](const Card& c) { return Same(c.receive_queue); }},
+    {"npu_link_send_bytes_per_second", "Sent through the network port",
+     [](const Card& c) { return Same(c.link.send_bytes_per_s); }},
+    {"npu_link_receive_bytes_per_second", "Received through the network port",
+     [](const Card& c) { return Same(c.link.receive_bytes_per_s); }},
+    {"hccl_send_queue_length", "Collectives that were called and are not over",
+     [](const Card& c) { return Same(c.send_queue); }},
+    {"hccl_recv_queue_length", "Collectives that were called and have not got the data of all peers",
+     [](const Card& c) { return Same(c.receive_queue); }},
 };
 
 void AddProcesses(Families& out, const Reading& reading) {
@@ -265,7 +293,8 @@ void AddOwn(Families& out, const Reading& reading) {
   std::map<std::string, int> by_name;
   for (const std::string& fault : reading.faults) ++by_name[fault];
   for (const auto& [name, count] : by_name) Gauge(faults, {{"fault", Clean(name)}}, count);
-  Gauge(out.Add("npu_collector_problems", "Things the last reading could not read"), {}, static_cast<double>(reading.problems.size()));
+  Gauge(out.Add("npu_collector_problems", "Things the last reading could not read"), {},
+        static_cast<double>(reading.problems.size()));
 }
 
 ClientMetric::Summary SummaryOf(uint64_t count, double sum, std::vector<double> recent) {
@@ -275,7 +304,8 @@ ClientMetric::Summary SummaryOf(uint64_t count, double sum, std::vector<double> 
   if (recent.empty()) return summary;
   std::sort(recent.begin(), recent.end());
   for (const double q : {0.5, 0.9, 0.99}) {
-    summary.quantile.push_back({q, recent[std::min(recent.size() - 1, static_cast<size_t>(q * static_cast<double>(recent.size())))]});
+    summary.quantile.push_back(
+        {q, recent[std::min(recent.size() - 1, static_cast<size_t>(q * static_cast<double>(recent.size())))]});
   }
   return summary;
 }
@@ -308,7 +338,8 @@ std::vector<MetricFamily> CardFamilies(const Reading& reading) {
 }
 
 std::vector<MetricFamily> RankFamilies(const Reading& reading) {
-  MetricFamily own{"npu_step_time_seconds", "A step's own work: wall time without waiting for peers", MetricType::Summary, {}};
+  MetricFamily own{
+      "npu_step_time_seconds", "A step's own work: wall time without waiting for peers", MetricType::Summary, {}};
   MetricFamily wall{"npu_step_wall_time_seconds", "A step's wall time", MetricType::Summary, {}};
   std::set<std::pair<int, int>> seen;
   for (const Rank& rank : reading.ranks) {

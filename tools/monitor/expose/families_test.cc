@@ -38,7 +38,8 @@ Card SomeCard(std::mt19937_64& random, int id) {
   card.fragmentation = share();
   card.health = 0;
   card.ecc = EccCounts{true, random() % 100, random() % 100, 1, 2, 3, 4};
-  card.processes = {{100 + id, "python", uint64_t{512} << 20, std::string(64, 'c')}, {200 + id, "py", uint64_t{300} << 20, ""}};
+  card.processes = {{100 + id, "python", uint64_t{512} << 20, std::string(64, 'c')},
+                    {200 + id, "py", uint64_t{300} << 20, ""}};
   return card;
 }
 
@@ -64,7 +65,8 @@ TEST(Families, TwinsOfStockNamesAgree) {
     const auto& b = Find(families, own).metric;
     ASSERT_EQ(a.size(), b.size()) << stock;
     ASSERT_FALSE(a.empty()) << stock;
-    for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i].gauge.value * factor, b[i].gauge.value, 1e-9 * std::abs(b[i].gauge.value)) << stock;
+    for (size_t i = 0; i < a.size(); ++i)
+      EXPECT_NEAR(a[i].gauge.value * factor, b[i].gauge.value, 1e-9 * std::abs(b[i].gauge.value)) << stock;
   }
 }
 
@@ -118,8 +120,8 @@ TEST(Families, LabelKeysNeverChange) {
       }
     }
   }
-  EXPECT_THAT(keys.at("npu_chip_info_power"),
-              ::testing::ElementsAre("container_name", "id", "model_name", "namespace", "pcie_bus_info", "pod_name", "vdie_id"));
+  EXPECT_THAT(keys.at("npu_chip_info_power"), ::testing::ElementsAre("container_name", "id", "model_name", "namespace",
+                                                                     "pcie_bus_info", "pod_name", "vdie_id"));
 }
 
 TEST(Families, HistogramsAreCumulativeAndTheirTwinIsInSeconds) {

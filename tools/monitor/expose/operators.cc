@@ -7,10 +7,21 @@ namespace npu::monitor {
 namespace {
 
 constexpr std::pair<std::string_view, std::string_view> kNames[] = {
-    {"Mm", "MatMul"},           {"Matmul", "MatMul"},       {"Addmm", "MatMul"},           {"Mv", "MatMul"},
-    {"Addmv", "MatMul"},        {"Dot", "MatMul"},          {"Gemm", "MatMul"},            {"MatmulWeightNz", "MatMul"},
-    {"BatchMatMul", "BatchMatMul"}, {"Bmm", "BatchMatMul"}, {"Baddbmm", "BatchMatMul"},    {"Addbmm", "BatchMatMul"},
-    {"SoftmaxBackward", "SoftmaxGrad"}, {"LayerNormBackward", "LayerNormGrad"},            {"LayerNormWithImplMode", "LayerNorm"},
+    {"Mm", "MatMul"},
+    {"Matmul", "MatMul"},
+    {"Addmm", "MatMul"},
+    {"Mv", "MatMul"},
+    {"Addmv", "MatMul"},
+    {"Dot", "MatMul"},
+    {"Gemm", "MatMul"},
+    {"MatmulWeightNz", "MatMul"},
+    {"BatchMatMul", "BatchMatMul"},
+    {"Bmm", "BatchMatMul"},
+    {"Baddbmm", "BatchMatMul"},
+    {"Addbmm", "BatchMatMul"},
+    {"SoftmaxBackward", "SoftmaxGrad"},
+    {"LayerNormBackward", "LayerNormGrad"},
+    {"LayerNormWithImplMode", "LayerNorm"},
 };
 
 }  // namespace

@@ -36,15 +36,21 @@ void Source::Refresh() {
   read_at_ = now;
 }
 
-// A card that answered once and is no longer listed is lost, not absent: its alert must have something to look at. A board
-// whose driver was reloaded comes back under its old number.
+// A card that answered once and is no longer listed is lost, not absent: its alert must have something to look at. A
+// board whose driver was reloaded comes back under its old number.
 void Source::RememberLost(Reading& reading) {
   for (const Card& card : reading.cards) {
-    Card seen{.id = card.id, .answers = false, .model = card.model, .die_id = card.die_id, .bus = card.bus, .serial = card.serial};
+    Card seen{.id = card.id,
+              .answers = false,
+              .model = card.model,
+              .die_id = card.die_id,
+              .bus = card.bus,
+              .serial = card.serial};
     known_[card.id] = std::move(seen);
   }
   for (const auto& [id, card] : known_) {
-    const bool listed = std::any_of(reading.cards.begin(), reading.cards.end(), [id = id](const Card& c) { return c.id == id; });
+    const bool listed =
+        std::any_of(reading.cards.begin(), reading.cards.end(), [id = id](const Card& c) { return c.id == id; });
     if (!listed) reading.cards.push_back(card);
   }
   std::sort(reading.cards.begin(), reading.cards.end(), [](const Card& a, const Card& b) { return a.id < b.id; });

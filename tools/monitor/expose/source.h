@@ -33,7 +33,7 @@ class Source {
   Clock::time_point read_at_{};
   std::shared_ptr<const Reading> reading_;
   std::shared_ptr<const std::string> cards_, ranks_;  // of reading_, when asked for
-  std::map<int, Card> known_;  // cards that once answered
+  std::map<int, Card> known_;                         // cards that once answered
   std::set<std::string> told_;
 };
 

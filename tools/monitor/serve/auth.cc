@@ -21,7 +21,8 @@ constexpr const char* kNobody = "$2b$10$abcdefghijklmnopqrstuuXHqZbFbHtxDhDGPDLP
 std::optional<std::string> FromBase64(const std::string& text) {
   if (text.empty() || text.size() % 4 != 0) return std::nullopt;
   std::vector<unsigned char> out(text.size() / 4 * 3 + 1);
-  const int length = EVP_DecodeBlock(out.data(), reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size()));
+  const int length =
+      EVP_DecodeBlock(out.data(), reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size()));
   if (length < 0) return std::nullopt;
   size_t padding = text.ends_with("==") ? 2 : text.ends_with("=") ? 1 : 0;
   return std::string(out.begin(), out.begin() + length - static_cast<long>(padding));
@@ -56,8 +57,8 @@ bool Auth::Allows(const std::string& header) {
   }
   unsigned char digest[EVP_MAX_MD_SIZE];
   unsigned length = 0;
-  HMAC(EVP_sha256(), key_.data(), static_cast<int>(key_.size()), reinterpret_cast<const unsigned char*>(pair->data()), pair->size(), digest,
-       &length);
+  HMAC(EVP_sha256(), key_.data(), static_cast<int>(key_.size()), reinterpret_cast<const unsigned char*>(pair->data()),
+       pair->size(), digest, &length);
   const std::string remembered(reinterpret_cast<char*>(digest), length);
   const auto now = std::chrono::steady_clock::now();
   if (const auto at = good_.find(remembered); at != good_.end() && now - at->second < kRemember) return true;

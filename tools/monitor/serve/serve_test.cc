@@ -37,7 +37,9 @@ class Config : public ::testing::Test {
 
 TEST_F(Config, HashesAndCertificates) {
   const std::string hash = Bcrypt("secret");
-  Result<WebConfig> config = Read("tls_server_config:\n  cert_file: a.crt\n  key_file: /b.key\n  min_version: TLS13\nbasic_auth_users:\n  alice: " + hash + "\n");
+  Result<WebConfig> config = Read(
+      "tls_server_config:\n  cert_file: a.crt\n  key_file: /b.key\n  min_version: TLS13\nbasic_auth_users:\n  alice: " +
+      hash + "\n");
   ASSERT_TRUE(config.ok()) << config.status().Message();
   EXPECT_EQ(config->cert_file, "/tmp/a.crt");
   EXPECT_EQ(config->key_file, "/b.key");
@@ -54,7 +56,8 @@ TEST_F(Config, WhatIsWrongIsNamedAndSecretsAreNot) {
       {"tls_server_config:\n  cert_file: a\n  key_file: b\n  cipher_suites: x\n", "cipher_suites"},
       {"http_server_config:\n  http2: true\n", "http_server_config"},
       {"basic_auth_users: {alice: [swordfish\n", "line"},
-      {"tls_server_config: {cert_file: a, key_file: b, client_auth_type: RequireAndVerifyClientCert}\n", "client_ca_file"},
+      {"tls_server_config: {cert_file: a, key_file: b, client_auth_type: RequireAndVerifyClientCert}\n",
+       "client_ca_file"},
   };
   for (const auto& [text, names] : cases) {
     Result<WebConfig> config = Read(text);
@@ -69,7 +72,8 @@ TEST(Auth, OnlyTheRightPassword) {
   Auth auth({{"alice", Bcrypt("secret")}});
   EXPECT_TRUE(auth.Allows("Basic YWxpY2U6c2VjcmV0"));  // alice:secret
   EXPECT_TRUE(auth.Allows("Basic YWxpY2U6c2VjcmV0"));
-  for (const char* bad : {"", "Basic", "Basic ", "Basic !!!!", "Basic YWxpY2U6d3Jvbmc=", "Basic Ym9iOnNlY3JldA==", "Bearer YWxpY2U6c2VjcmV0", "Basic YWxpY2U="}) {
+  for (const char* bad : {"", "Basic", "Basic ", "Basic !!!!", "Basic YWxpY2U6d3Jvbmc=", "Basic Ym9iOnNlY3JldA==",
+                          "Bearer YWxpY2U6c2VjcmV0", "Basic YWxpY2U="}) {
     EXPECT_FALSE(auth.Allows(bad)) << bad;
   }
   EXPECT_FALSE(auth.Allows("Basic " + std::string(100000, 'A')));
@@ -81,7 +85,8 @@ TEST(Address, LoopbackUnlessToldOtherwise) {
   EXPECT_EQ(ParseAddress(":8082")->host, "::");
   EXPECT_EQ(ParseAddress("[::1]:9")->host, "::1");
   EXPECT_EQ(ParseAddress("0.0.0.0:9")->port, 9);
-  for (const char* bad : {"", "x", "1.2.3.4:", "1.2.3.4:99999", "1:-2", "a:b"}) EXPECT_FALSE(ParseAddress(bad).ok()) << bad;
+  for (const char* bad : {"", "x", "1.2.3.4:", "1.2.3.4:99999", "1:-2", "a:b"})
+    EXPECT_FALSE(ParseAddress(bad).ok()) << bad;
 }
 
 TEST(Server, ATakenPortIsNamed) {

@@ -9,6 +9,8 @@
 #include <chrono>
 #include <utility>
 
+#include "base/os/thread.h"
+
 namespace npu::monitor {
 namespace {
 
@@ -52,12 +54,14 @@ Result<Address> ParseAddress(const std::string& text) {
   }
   const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), address.port);
   if (error != std::errc() || end != port.data() + port.size() || address.port < 0 || address.port > 65535) {
-    return Error(Code::kInvalidParam, "{} is no address to listen on.", text).Remedy("Write HOST:PORT, e.g. 127.0.0.1:8082, or a port.");
+    return Error(Code::kInvalidParam, "{} is no address to listen on.", text)
+        .Remedy("Write HOST:PORT, e.g. 127.0.0.1:8082, or a port.");
   }
   return address;
 }
 
-Server::Server(std::string name, const WebConfig& config) : name_(std::move(name)), config_(config), auth_(config.users) {
+Server::Server(std::string name, const WebConfig& config)
+    : name_(std::move(name)), config_(config), auth_(config.users) {
   prepared_ = Prepare();
 }
 
@@ -67,7 +71,8 @@ Status Server::Prepare() {
   if (config_.tls()) {
     http_ = std::make_unique<httplib::SSLServer>([this](SSL_CTX& context) { return SetUpTls(context, config_); });
     if (!http_->is_valid()) {
-      return Error(Code::kInvalidParam, "{}: the certificate {} and the key {} cannot be used.", name_, config_.cert_file, config_.key_file)
+      return Error(Code::kInvalidParam, "{}: the certificate {} and the key {} cannot be used.", name_,
+                   config_.cert_file, config_.key_file)
           .Remedy("Both are PEM files, readable for this user, and belong together.");
     }
   } else {
@@ -109,7 +114,8 @@ void Server::Get(const std::string& path, const std::string& type, std::function
   http_->Get(path, [type, content = std::move(content)](const httplib::Request&, httplib::Response& response) {
     if (type.starts_with("text/html")) {
       response.set_header("Content-Security-Policy",
-                          "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; "
+                          "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; script-src "
+                          "'unsafe-inline'; img-src data:; "
                           "frame-ancestors 'none'");
     }
     response.set_content(content(), type);
@@ -150,11 +156,12 @@ Status Server::Start(const Address& address) {
     port_ = http_->bind_to_port(address.host, address.port) ? address.port : -1;
   }
   if (port_ <= 0) {
-    return Error(Code::kInvalidParam, "{}: cannot listen on {}:{}: the port is taken or the address is not of this computer.", name_,
+    return Error(Code::kInvalidParam,
+                 "{}: cannot listen on {}:{}: the port is taken or the address is not of this computer.", name_,
                  address.host, address.port)
         .Remedy("See who has it (ss -ltnp), or choose another with --listen HOST:PORT.");
   }
-  thread_ = std::thread([this] { http_->listen_after_bind(); });
+  NPU_ASSIGN(thread_, os::Start("npu-http", [this] { http_->listen_after_bind(); }));
   return {};
 }
 

@@ -1,4 +1,5 @@
-// An HTTP or HTTPS server with bounds: GET and HEAD only, small requests, few threads, no word about a request in any log.
+// An HTTP or HTTPS server with bounds: GET and HEAD only, small requests, few threads, no word about a request in any
+// log.
 //
 //   Server server("exporter", config);
 //   server.Get("/metrics", "text/plain", [&](…) { return text; });

@@ -14,7 +14,8 @@ constexpr size_t kMostConfig = 1 << 20;
 
 Status Bad(const std::string& path, const std::string& what) {
   return Error(Code::kInvalidParam, "{}: {}.", path, what)
-      .Remedy("It is Prometheus' web configuration: tls_server_config and basic_auth_users (docs/guide/monitoring.md).");
+      .Remedy(
+          "It is Prometheus' web configuration: tls_server_config and basic_auth_users (docs/guide/monitoring.md).");
 }
 
 Status ReadTls(const std::string& path, const YAML::Node& tls, WebConfig& config) {
@@ -40,13 +41,15 @@ Status ReadTls(const std::string& path, const YAML::Node& tls, WebConfig& config
         return Bad(path, fmt::format("tls_server_config: client_auth_type {} is not supported", value));
       }
     } else if (key == "min_version") {
-      if (value != "TLS12" && value != "TLS13") return Bad(path, fmt::format("tls_server_config: min_version {} is not supported", value));
+      if (value != "TLS12" && value != "TLS13")
+        return Bad(path, fmt::format("tls_server_config: min_version {} is not supported", value));
       config.min_tls = value == "TLS13" ? 13 : 12;
     } else {
       return Bad(path, fmt::format("tls_server_config: {} is not supported", key));
     }
   }
-  if (config.cert_file.empty() || config.key_file.empty()) return Bad(path, "tls_server_config needs cert_file and key_file");
+  if (config.cert_file.empty() || config.key_file.empty())
+    return Bad(path, "tls_server_config needs cert_file and key_file");
   if (config.client_auth != WebConfig::ClientAuth::kNone && config.client_ca_file.empty())
     return Bad(path, "tls_server_config: client_auth_type needs client_ca_file");
   return {};
@@ -58,7 +61,8 @@ Status ReadUsers(const std::string& path, const YAML::Node& users, WebConfig& co
     const auto name = entry.first.as<std::string>();
     const auto hash = entry.second.IsScalar() ? entry.second.as<std::string>() : std::string();
     // The hash is a secret: texts name the user only.
-    const bool bcrypt = hash.size() == 60 && (hash.starts_with("$2a$") || hash.starts_with("$2b$") || hash.starts_with("$2y$"));
+    const bool bcrypt =
+        hash.size() == 60 && (hash.starts_with("$2a$") || hash.starts_with("$2b$") || hash.starts_with("$2y$"));
     if (!bcrypt) return Bad(path, fmt::format("basic_auth_users: the password of {} is no bcrypt hash", name));
     config.users[name] = hash;
   }

@@ -23,8 +23,8 @@ struct WebConfig {
   std::string cert_file, key_file, client_ca_file;
   enum class ClientAuth { kNone, kVerifyIfGiven, kRequire };
   ClientAuth client_auth = ClientAuth::kNone;
-  int min_tls = 12;                            // 12 or 13
-  std::map<std::string, std::string> users;    // name to bcrypt hash
+  int min_tls = 12;                          // 12 or 13
+  std::map<std::string, std::string> users;  // name to bcrypt hash
 
   bool tls() const { return !cert_file.empty(); }
 };

@@ -13,7 +13,8 @@ enum Colour { kPlain = 0, kRed = 31, kGreen = 32, kYellow = 33, kDim = 2, kBold 
 
 // How many places a text takes: our texts are ASCII but for the blocks of sparklines and bars, one place each.
 size_t Places(std::string_view text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
 std::string Cut(std::string text, int columns) {
@@ -103,19 +104,23 @@ std::vector<std::string> Screen::Draw(int columns, int rows, bool colour) const 
   for (const std::string& problem : now_.problems) add("! " + problem, kRed);
   if (!now_.faults.empty()) add(fmt::format("injected faults: {}", fmt::join(now_.faults, ", ")), kYellow);
   add("");
-  add("NPU  Model             Health    Power W  Temp C  MHz   AI core                          HBM GB                    Send/Recv", kDim);
+  add("NPU  Model             Health    Power W  Temp C  MHz   AI core                          HBM GB                 "
+      "   Send/Recv",
+      kDim);
   for (const Card& card : now_.cards) {
     const auto& used = card.hbm_used_bytes ? card.hbm_used_bytes : card.ddr_used_bytes;
     const auto& total = card.hbm_total_bytes ? card.hbm_total_bytes : card.ddr_total_bytes;
     const double share = used && total && *total > 0 ? static_cast<double>(*used) / static_cast<double>(*total) : 0;
     const auto history = use_.find(card.id);
-    add(fmt::format("{:<4} {:<17} {:<9} {:>7} {:>7} {:>5} {:>4} {} {}  {} {:>5}/{:<5}  {}/{}", card.id, card.model.substr(0, 17), HealthWord(card),
-                    Number(card.power_w, "{:.1f}"), Number(card.temperature_c, "{:.0f}"), Number(card.core_mhz, "{:.0f}"),
-                    card.core_use ? fmt::format("{:.0f}%", *card.core_use * 100) : "NA", Bar(card.core_use.value_or(0), 8),
-                    history != use_.end() ? Sparkline(history->second, kSpark) : "", Bar(share, 10),
-                    used ? fmt::format("{:.1f}", static_cast<double>(*used) / kGigabyte) : "NA",
+    add(fmt::format("{:<4} {:<17} {:<9} {:>7} {:>7} {:>5} {:>4} {} {}  {} {:>5}/{:<5}  {}/{}", card.id,
+                    card.model.substr(0, 17), HealthWord(card), Number(card.power_w, "{:.1f}"),
+                    Number(card.temperature_c, "{:.0f}"), Number(card.core_mhz, "{:.0f}"),
+                    card.core_use ? fmt::format("{:.0f}%", *card.core_use * 100) : "NA",
+                    Bar(card.core_use.value_or(0), 8), history != use_.end() ? Sparkline(history->second, kSpark) : "",
+                    Bar(share, 10), used ? fmt::format("{:.1f}", static_cast<double>(*used) / kGigabyte) : "NA",
                     total ? fmt::format("{:.1f}", static_cast<double>(*total) / kGigabyte) : "NA",
-                    card.send_queue ? fmt::format("{}", *card.send_queue) : "NA", card.receive_queue ? fmt::format("{}", *card.receive_queue) : "NA"),
+                    card.send_queue ? fmt::format("{}", *card.send_queue) : "NA",
+                    card.receive_queue ? fmt::format("{}", *card.receive_queue) : "NA"),
         HealthColour(card) == kGreen ? kPlain : HealthColour(card));
   }
   add("");
@@ -124,8 +129,8 @@ std::vector<std::string> Screen::Draw(int columns, int rows, bool colour) const 
   for (const Card& card : now_.cards) {
     for (const Process& process : card.processes) {
       any = true;
-      add(fmt::format("{:<4} {:<10} {:>9}  {:<16} {}", card.id, process.pid, process.memory_bytes >> 20, process.name.substr(0, 16),
-                      process.container_id.substr(0, 12)));
+      add(fmt::format("{:<4} {:<10} {:>9}  {:<16} {}", card.id, process.pid, process.memory_bytes >> 20,
+                      process.name.substr(0, 16), process.container_id.substr(0, 12)));
     }
   }
   if (!any) add("     no processes");
@@ -135,13 +140,16 @@ std::vector<std::string> Screen::Draw(int columns, int rows, bool colour) const 
     for (const Rank& rank : now_.ranks) {
       const auto at = step_rates_.find(rank.rank);
       const auto [rate, own, wall] = at != step_rates_.end() ? at->second : std::tuple(0.0, 0.0, 0.0);
-      add(fmt::format("{:<4} {:<4} {:>6} {:>8.1f} {:>12.2f} {:>9.2f}", rank.rank, rank.card, rank.steps, rate, own * 1e3, wall * 1e3));
+      add(fmt::format("{:<4} {:<4} {:>6} {:>8.1f} {:>12.2f} {:>9.2f}", rank.rank, rank.card, rank.steps, rate,
+                      own * 1e3, wall * 1e3));
     }
   }
   if (!rates_.empty()) {
     add("");
     add("Operator                        Calls/s    Mean us  Share", kDim);
-    for (const Rate& rate : rates_) add(fmt::format("{:<28} {:>10.0f} {:>10.1f}  {:>4.0f}%", rate.name.substr(0, 28), rate.calls_per_s, rate.mean_us, rate.share * 100));
+    for (const Rate& rate : rates_)
+      add(fmt::format("{:<28} {:>10.0f} {:>10.1f}  {:>4.0f}%", rate.name.substr(0, 28), rate.calls_per_s, rate.mean_us,
+                      rate.share * 100));
   }
   std::vector<std::string> out;
   for (const auto& [text, code] : lines) {

@@ -11,8 +11,15 @@ using ::testing::HasSubstr;
 Reading Some() {
   Reading reading;
   reading.source = "software";
-  reading.cards = {{.id = 0, .model = "910B4-Ascend-V1", .power_w = 120.5, .temperature_c = 44.0, .core_use = 0.5, .hbm_used_bytes = uint64_t{3} << 30,
-                    .hbm_total_bytes = uint64_t{32} << 30, .health = 0, .processes = {{77, "python", uint64_t{512} << 20, ""}}},
+  reading.cards = {{.id = 0,
+                    .model = "910B4-Ascend-V1",
+                    .power_w = 120.5,
+                    .temperature_c = 44.0,
+                    .core_use = 0.5,
+                    .hbm_used_bytes = uint64_t{3} << 30,
+                    .hbm_total_bytes = uint64_t{32} << 30,
+                    .health = 0,
+                    .processes = {{77, "python", uint64_t{512} << 20, ""}}},
                    {.id = 1, .answers = false}};
   reading.operators = {{.name = "MatMul", .sum_us = 1000, .counts = {0, 0, 10}}};
   reading.ranks = {{.card = 0, .rank = 3, .ranks = 4, .steps = 10, .own_s = 1, .wall_s = 2}};

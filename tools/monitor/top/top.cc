@@ -40,7 +40,8 @@ class Terminal {
 
 winsize Size() {
   winsize size{};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) size = {.ws_row = 24, .ws_col = 80, .ws_xpixel = 0, .ws_ypixel = 0};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
+    size = {.ws_row = 24, .ws_col = 80, .ws_xpixel = 0, .ws_ypixel = 0};
   return size;
 }
 
@@ -74,7 +75,9 @@ int Top(Source& source, const TopOptions& options) {
       std::string picture = "\x1b[H";
       for (const std::string& line : screen.Draw(size.ws_col, size.ws_row - 1, true)) picture += line + "\x1b[K\n";
       Terminal::Write(picture + "\x1b[J\x1b[2mq quits\x1b[0m");
-      struct pollfd keys {STDIN_FILENO, POLLIN, 0};
+      struct pollfd keys {
+        STDIN_FILENO, POLLIN, 0
+      };
       const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
       const int got = poll(&keys, 1, static_cast<int>(std::max<long long>(left, 0)));
       if (got <= 0) continue;  // time is up, or a signal: a new size is drawn at once

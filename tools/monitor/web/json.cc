@@ -17,7 +17,8 @@ Json Or(const std::optional<T>& value) {
 Json CardJson(const Card& card) {
   Json processes = Json::array();
   for (const Process& p : card.processes)
-    processes.push_back({{"pid", p.pid}, {"name", p.name}, {"bytes", p.memory_bytes}, {"container", p.container_id.substr(0, 12)}});
+    processes.push_back(
+        {{"pid", p.pid}, {"name", p.name}, {"bytes", p.memory_bytes}, {"container", p.container_id.substr(0, 12)}});
   const auto& used = card.hbm_used_bytes ? card.hbm_used_bytes : card.ddr_used_bytes;
   const auto& total = card.hbm_total_bytes ? card.hbm_total_bytes : card.ddr_total_bytes;
   return {{"id", card.id},
@@ -48,7 +49,10 @@ Json CardJson(const Card& card) {
 }  // namespace
 
 std::string JsonOf(const Reading& reading) {
-  Json out = {{"source", reading.source}, {"driver", reading.driver}, {"faults", reading.faults}, {"problems", reading.problems}};
+  Json out = {{"source", reading.source},
+              {"driver", reading.driver},
+              {"faults", reading.faults},
+              {"problems", reading.problems}};
   Json& cards = out["cards"] = Json::array();
   for (const Card& card : reading.cards) cards.push_back(CardJson(card));
   Json& operators = out["operators"] = Json::array();
@@ -59,7 +63,11 @@ std::string JsonOf(const Reading& reading) {
   }
   Json& ranks = out["ranks"] = Json::array();
   for (const Rank& rank : reading.ranks) {
-    ranks.push_back({{"rank", rank.rank}, {"card", rank.card}, {"ranks", rank.ranks}, {"steps", rank.steps}, {"own_s", rank.own_s},
+    ranks.push_back({{"rank", rank.rank},
+                     {"card", rank.card},
+                     {"ranks", rank.ranks},
+                     {"steps", rank.steps},
+                     {"own_s", rank.own_s},
                      {"wall_s", rank.wall_s}});
   }
   // Texts of other programs may be no UTF-8.
