@@ -4,6 +4,7 @@ from __future__ import annotations
 import json
 import re
 import textwrap
+import time
 
 import pytest
 from live import Exporter, Machine, Prometheus, until, wheels_python
@@ -38,7 +39,7 @@ TRAINING = textwrap.dedent("""
         opt.step()
         step += 1
         # All ranks must leave together: rank 0 looks, all learn.
-        if step % 20 == 0:
+        if step % 100 == 0:
             flag = torch.tensor([1.0 if rank == 0 and os.path.exists(stop) else 0.0]).npu()
             dist.all_reduce(flag)
             if flag.item() > 0:
@@ -178,11 +179,24 @@ def test_a_slowed_card_is_named_and_its_peers_are_not(training):
 
 def test_a_card_that_hangs_fills_the_queues_of_its_peers(training):
     """P1 and P2: the others call their collectives on and nobody answers."""
-    inject(training, "hang", "--card", "1")
+    def queue() -> float:
+        return max(float(s["value"][1]) for s in training.prometheus.query("hccl_send_queue_length"))
+
+    def blocked() -> bool:
+        return {a["alertname"] for a in training.prometheus.firing()} >= {"HcclSendBlocked", "HcclReceiveSlow"}
+
     try:
-        def blocked():
-            return {a["alertname"] for a in training.prometheus.firing()} >= {"HcclSendBlocked", "HcclReceiveSlow"}
-        until(blocked, 120, 1, lambda: json.dumps(training.prometheus.query("hccl_send_queue_length")) + training.say())
+        # Ranks meet every 100 steps: right before that few calls are under way, and the next attempt finds more.
+        for _ in range(6):
+            inject(training, "hang", "--card", "1")
+            end = time.monotonic() + 15
+            while time.monotonic() < end and queue() <= 10:
+                time.sleep(0.5)
+            if queue() > 10:
+                break
+            training.machine.run("clear", "--all")
+            time.sleep(2)
+        until(blocked, 60, 1, lambda: json.dumps(training.prometheus.query("hccl_send_queue_length")) + training.say())
     finally:
         training.machine.run("clear", "--all")
     until(lambda: not {a["alertname"] for a in training.prometheus.firing()} & {"HcclSendBlocked", "HcclReceiveSlow"}, 120, 1, training.say)
