@@ -5,6 +5,8 @@
 #include "coll/comm/buffer.h"
 #include "coll/comm/legacy.h"
 #include "coll/comm/types.h"
+#include "device/hbm/hbm.h"
+#include "device/strict/strict.h"
 
 namespace npu::coll {
 namespace {
@@ -47,10 +49,14 @@ Status CheckRoot(const char* function, const Communicator& comm, uint32_t root) 
       .Remedy("Pass a rank from 0 to {}.", comm.size() - 1);
 }
 
+void TellStrict(Where at, const char* name, std::span<const strict::Use> uses) {
+  strict::Queued({name, at.comm.card(), static_cast<int>(at.stream.id()), uses}, at.stream.line());
+}
+
 // A call being put together.
 class Builder {
  public:
-  Builder(Where at, Op op, uint32_t type) : at_(at), name_(NameOf(op)) {
+  Builder(Where at, Op op, uint32_t type) : at_(at), name_(NameOf(op)), reduces_(op == Op::kAllReduce || op == Op::kReduce || op == Op::kReduceScatter || op == Op::kReduceScatterV) {
     call_.print.op = op;
     call_.print.type = static_cast<uint8_t>(type);
     call_.print.reduce = kNoReduction;
@@ -60,6 +66,7 @@ class Builder {
   Status In(const void* client, uint64_t bytes, const char* param) {
     if (bytes == 0) return {};
     NPU_ASSIGN(Resolved in, Resolve(client, bytes, at_.comm.card(), name_, param));
+    Use(client, bytes, reduces_ ? strict::Does::kReads : strict::Does::kMoves, param);
     call_.in = in.data;
     call_.in_place = in.place;
     call_.in_bytes = bytes;
@@ -69,19 +76,28 @@ class Builder {
   Status Out(const void* client, uint64_t bytes, const char* param) {
     if (bytes == 0) return {};
     NPU_ASSIGN(Resolved out, Resolve(client, bytes, at_.comm.card(), name_, param));
+    Use(client, bytes, strict::Does::kWrites, param);
     call_.out = out.data;
     call_.out_place = out.place;
     call_.out_bytes = bytes;
     if (out.bounce) bounces_.out.push_back(std::move(out.bounce));
     return {};
   }
-  Status Queue() { return at_.comm.Enqueue(std::move(call_), std::move(bounces_), at_.stream); }
+  Status Queue() {
+    if (!uses_.empty()) TellStrict(at_, name_, uses_);
+    return at_.comm.Enqueue(std::move(call_), std::move(bounces_), at_.stream);
+  }
 
  private:
+  void Use(const void* client, uint64_t bytes, strict::Does does, const char* param) {
+    if (strict::On()) uses_.push_back({{hbm::Local(client), bytes, {}, {}}, does, param});
+  }
   Where at_;
   const char* name_;
   GroupCall call_;
   Bounces bounces_;
+  const bool reduces_;
+  std::vector<strict::Use> uses_;
 };
 
 // Counts and displacements in bytes, checked.
@@ -386,6 +402,7 @@ Status Barrier(Where at) {
 
 Status SendRecv(Where at, const char* function, std::span<const SendRecvItem> items) {
   std::vector<PairItem> pairs;
+  std::vector<strict::Use> uses;
   Bounces bounces;
   for (const SendRecvItem& item : items) {
     if (item.peer >= at.comm.size() || (items.size() == 1 && item.peer == at.comm.rank())) {
@@ -408,10 +425,15 @@ Status SendRecv(Where at, const char* function, std::span<const SendRecvItem> it
                Resolve(item.buffer, pair.bytes, at.comm.card(), function, item.send ? "sendBuf" : "recvBuf"));
     pair.data = buffer.data;
     pair.place = buffer.place;
+    if (strict::On()) {
+      uses.push_back({{hbm::Local(item.buffer), pair.bytes, {}, {}}, item.send ? strict::Does::kMoves : strict::Does::kWrites,
+                      item.send ? "sendBuf" : "recvBuf"});
+    }
     if (buffer.bounce) (item.send ? bounces.in : bounces.out).push_back(std::move(buffer.bounce));
     pairs.push_back(std::move(pair));
   }
   if (pairs.empty()) return {};
+  if (!uses.empty()) TellStrict(at, function, uses);
   return at.comm.Enqueue(function, std::move(pairs), std::move(bounces), at.stream);
 }
 

@@ -1,6 +1,7 @@
 #include "device/hbm/arena.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,6 +26,15 @@ std::string MiB(uint64_t bytes) {
   return bytes >= kMiB ? fmt::format("{} MiB", bytes / kMiB) : fmt::format("{} bytes", bytes);
 }
 
+// Strict memory: what was freed rests until so much came after it.
+constexpr uint64_t kRestingBytes = 64 * kMiB;
+constexpr size_t kRestingBlocks = 1024;
+
+Status NoFence() {
+  return Error(Code::kOutOfHostMemory, "Strict memory needs two mappings for each block, and this process may have no more of them.")
+      .Remedy("Raise their number (sysctl vm.max_map_count), hold fewer blocks at a time, or run without --strict.");
+}
+
 // Left to the host for everything else.
 uint64_t HostMargin(const HostMemory& host) { return std::max<uint64_t>(64 * kMiB, host.total / 50); }
 
@@ -44,6 +54,7 @@ Result<std::unique_ptr<Arena>> Arena::Make(device::Machine& machine, int card) {
   device::CardUse& mine = machine.Mine(card);
   mine.arena_fd.store(arena->fd_.get(), std::memory_order_relaxed);
   mine.arena_inode.store(s.st_ino, std::memory_order_release);
+  if (arena->guarded_) arena->Protect({0, arena->bytes_}, /*open=*/false);
   Publish(arena->region_, arena.get());
   return arena;
 }
@@ -172,19 +183,52 @@ void Arena::PublishPending() {
   mine.pending.store(committed - std::min(committed, resident), std::memory_order_seq_cst);
 }
 
+bool Arena::Protect(const Range& pages, bool open) const {
+  return mprotect(reinterpret_cast<void*>(region_->local + pages.offset), pages.bytes, open ? PROT_READ | PROT_WRITE : PROT_NONE) == 0;
+}
+
+void Arena::Rest(const Range& range) {
+  resting_.push_back(range);
+  resting_bytes_ += range.bytes;
+  while (resting_bytes_ > kRestingBytes || resting_.size() > kRestingBlocks) {
+    const Range oldest = resting_.front();
+    resting_.pop_front();
+    resting_bytes_ -= oldest.bytes;
+    ranges_->Give(oldest, /*resident=*/true);
+  }
+}
+
 Result<uint64_t> Arena::Take(uint64_t bytes, bool physical) {
   const uint64_t size = (bytes + kSmallAlign - 1) / kSmallAlign * kSmallAlign;
-  const uint64_t align = size >= kBigBlock ? kBigBlock : kSmallAlign;
+  uint64_t align = size >= kBigBlock ? kBigBlock : kSmallAlign;
+  // Strict memory: whole pages and one behind them that nobody may touch. Small blocks end where their pages end, as far as
+  // their alignment allows.
+  const bool fenced = guarded_ && !physical;
+  const uint64_t pages = (size + kGuardBytes - 1) / kGuardBytes * kGuardBytes;
+  const uint64_t lead = fenced && align != kBigBlock ? pages - size : 0;
+  const uint64_t span = fenced ? pages + kGuardBytes : size;
+  if (fenced) align = std::max(align, kGuardBytes);
+  const auto granted = [&](const Range& range) {
+    blocks_.emplace(range.offset + lead, BlockInfo{size, bytes, lead, span - lead - size, physical, 0});
+    return range.offset + lead;
+  };
+  const auto open = [&](const Range& range) {
+    return !guarded_ || Protect({range.offset, fenced ? pages : size}, /*open=*/true);
+  };
   if (Lingers()) Reclaim();
   NPU_TRY(GrantOnCard(size));
   std::optional<Range> range;
   {
     std::lock_guard lock(mutex_);
-    if ((range = ranges_->TakeResident(size, align))) {
-      blocks_.emplace(range->offset, BlockInfo{size, bytes, physical, 0});
+    if ((range = ranges_->TakeResident(span, align))) {
+      if (!open(*range)) {
+        ranges_->Give(*range, /*resident=*/true);
+        Ungrant(size);
+        return NoFence();
+      }
       machine_.Mine(card_).pooled.store(ranges_->resident_bytes(), std::memory_order_relaxed);
       PublishFree();
-      return range->offset;
+      return granted(*range);
     }
   }
   if (Status backed = GrantOnHost(size); !backed.ok()) {
@@ -195,12 +239,17 @@ Result<uint64_t> Arena::Take(uint64_t bytes, bool physical) {
   }
   {
     std::lock_guard lock(mutex_);
-    range = ranges_->TakeFresh(size, align);
+    range = ranges_->TakeFresh(span, align);
     if (!range) {  // pieces: what is kept resident may join them
       TrimLocked();
-      range = ranges_->TakeFresh(size, align);
+      range = ranges_->TakeFresh(span, align);
     }
-    if (range) blocks_.emplace(range->offset, BlockInfo{size, bytes, physical, 0});
+    if (range && !open(*range)) {
+      ranges_->Give(*range, /*resident=*/false);
+      Ungrant(size);
+      return NoFence();
+    }
+    if (range) granted(*range);
     PublishFree();
   }
   if (!range) {
@@ -210,11 +259,13 @@ Result<uint64_t> Arena::Take(uint64_t bytes, bool physical) {
         .Remedy("Free neighbouring blocks, or use expandable_segments.");
   }
   if (size <= kEagerBytes) {
-    const bool populated = populated_->Populate(*region_, range->offset, size);
+    const bool populated = guarded_ ? PopulatePages(reinterpret_cast<void*>(region_->local + range->offset), fenced ? pages : size)
+                                    : populated_->Populate(*region_, range->offset, size);
     std::lock_guard lock(mutex_);
     PublishPending();
     if (!populated) {
-      blocks_.erase(range->offset);
+      blocks_.erase(range->offset + lead);
+      if (guarded_) Protect(*range, /*open=*/false);
       Punch({*range});
       ranges_->Give(*range, /*resident=*/false);
       Ungrant(size);
@@ -224,14 +275,15 @@ Result<uint64_t> Arena::Take(uint64_t bytes, bool physical) {
           .Remedy("Free host memory, or make the cards smaller with --hbm.");
     }
   }
-  return range->offset;
+  return range->offset + lead;
 }
 
-void Arena::Drop(uint64_t offset, Fate fate) {
+void Arena::Drop(uint64_t offset, Fate fate, bool in_use) {
   std::lock_guard lock(mutex_);
   auto at = blocks_.find(offset);
   if (at == blocks_.end()) return;
-  const Range range{offset, at->second.bytes};
+  const Range range = at->second.RangeAt(offset);
+  const uint64_t size = at->second.bytes;
   epoch_.fetch_add(1, std::memory_order_release);
   freed_[freed_next_++ % freed_.size()] = range;
   if (fate == Fate::kLinger) {
@@ -242,9 +294,14 @@ void Arena::Drop(uint64_t offset, Fate fate) {
   blocks_.erase(at);
   static const uint64_t keep_at_most = std::max<uint64_t>(1024 * kMiB, ReadHostMemory().total / 8);
   const bool keep = range.bytes <= kEagerBytes && ranges_->resident_bytes() + range.bytes <= keep_at_most;
+  if (guarded_ && !in_use) Protect(range, /*open=*/false);
   if (!keep) Punch({range});
-  ranges_->Give(range, keep);
-  Ungrant(range.bytes);
+  if (keep && guarded_) {
+    Rest(range);
+  } else {
+    ranges_->Give(range, keep);
+  }
+  Ungrant(size);
   machine_.Mine(card_).pooled.store(ranges_->resident_bytes(), std::memory_order_relaxed);
   PublishFree();
   if (!keep) PublishPending();
@@ -264,10 +321,11 @@ void Arena::Reclaim() {
       }
       entry.owner.store(0, std::memory_order_release);
     }
-    const Range range{at->first, at->second.bytes};
+    const Range range = at->second.RangeAt(at->first);
+    if (guarded_) Protect(range, /*open=*/false);
     Punch({range});
     ranges_->Give(range, /*resident=*/false);
-    Ungrant(range.bytes);
+    Ungrant(at->second.bytes);
     at = lingering_.erase(at);
     lingering_count_.fetch_sub(1, std::memory_order_relaxed);
   }
@@ -310,6 +368,9 @@ uint64_t Arena::Punch(const std::vector<Range>& ranges) {
 }
 
 uint64_t Arena::TrimLocked() {
+  for (const Range& range : resting_) ranges_->Give(range, /*resident=*/true);
+  resting_.clear();
+  resting_bytes_ = 0;
   const std::vector<Range> ranges = ranges_->TakeAllResident();
   const uint64_t bytes = Punch(ranges);
   for (const Range& range : ranges) ranges_->Give(range, /*resident=*/false);

@@ -7,6 +7,7 @@
 #include "device/hbm/share.h"
 #include "device/hbm/vmm.h"
 #include "device/hbm/world.h"
+#include "device/strict/strict.h"
 
 namespace npu::hbm {
 namespace {
@@ -48,6 +49,9 @@ thread_local LastChecked last_checked;
 // Where the client's address lies in its arena's numbering.
 uint64_t OffsetIn(const Region& region, const void* client) { return Number(client) - region.client; }
 
+Status Look(const void* client, size_t bytes, std::string_view function, std::string_view param);
+Status Release(void* client);
+
 }  // namespace
 
 Result<void*> Allocate(int card, size_t bytes) {
@@ -65,7 +69,29 @@ Result<void*> Allocate(int card, size_t bytes) {
   return Pointer(arena->region().client + offset);
 }
 
+Result<void*> AllocateFor(int card, size_t bytes, size_t asked, std::string_view call) {
+  NPU_ASSIGN(void* const client, Allocate(card, bytes));
+  if (!strict::On()) return client;
+  const Region* region = FindRegion(client);
+  Arena* arena = static_cast<Arena*>(region->owner);
+  const uint64_t offset = OffsetIn(*region, client);
+  const auto block = arena->Holding(offset);
+  if (!block || !arena->guarded()) return client;
+  const Range range = block->second.RangeAt(offset);
+  // The last page of the range is the guard.
+  const uint64_t behind = range.bytes - kGuardBytes - block->second.lead - asked;
+  strict::Allocated(card, client, static_cast<std::byte*>(region->ToLocal(Number(client))), asked, {block->second.lead, behind}, call);
+  return client;
+}
+
 Status Free(void* client) {
+  Status status = Release(client);
+  if (!status.ok() && strict::On()) strict::Refused(client, status.text(), status.remedy());
+  return status;
+}
+
+namespace {
+Status Release(void* client) {
   constexpr std::string_view kFunction = "aclrtFree", kParam = "devPtr";
   if (client == nullptr)
     return Error(Code::kInvalidParam, "aclrtFree: devPtr is null.").Remedy("Pass what aclrtMalloc returned.");
@@ -100,9 +126,11 @@ Status Free(void* client) {
                  offset - block->first, block->second.asked)
         .Remedy("Pass the start of the allocation, {}.", Pointer(region->client + block->first));
   }
-  arena->Drop(offset, RevokeExport(*arena, block->second));
+  const bool idle = !strict::On() || strict::Freed(static_cast<std::byte*>(region->ToLocal(Number(client))), kFunction);
+  arena->Drop(offset, RevokeExport(*arena, block->second), /*in_use=*/!idle);
   return {};
 }
+}  // namespace
 
 void* Local(const void* client) {
   const Region* region = FindRegion(client);
@@ -112,6 +140,13 @@ void* Local(const void* client) {
 }
 
 Status Check(const void* client, size_t bytes, std::string_view function, std::string_view param) {
+  Status status = Look(client, bytes, function, param);
+  if (!status.ok() && strict::On()) strict::Refused(client, status.text(), status.remedy());
+  return status;
+}
+
+namespace {
+Status Look(const void* client, size_t bytes, std::string_view function, std::string_view param) {
   if (client == nullptr) {
     return Error(Code::kNullPointer, "{}: {} is null.", function, param).Remedy("Pass device memory.");
   }
@@ -156,6 +191,7 @@ Status Check(const void* client, size_t bytes, std::string_view function, std::s
   if (end < begin || end > Number(block->client) + block->bytes) return leaves(Number(block->client), block->bytes);
   return {};
 }
+}  // namespace
 
 std::optional<Block> Find(const void* client) {
   const Region* region = FindRegion(client);

@@ -36,6 +36,9 @@ struct Block {
 // kOutOfDeviceMemory (the card is full) or kOutOfHostMemory (the host cannot back it); the two texts differ.
 Result<void*> Allocate(int card, size_t bytes);
 Status Free(void* client);
+// The same for the calls of programs, which strict memory follows: `asked` is what the program wants to use of `bytes`,
+// `call` what it called (static text).
+Result<void*> AllocateFor(int card, size_t bytes, size_t asked, std::string_view call);
 
 // The address through which kernels reach what the client calls `client` (any address inside an allocation, a mapped
 // range, a peer's imported memory, or registered host memory); null for anything else. Lock-free, a few ns. It does not know whether

@@ -150,6 +150,15 @@ Region* FindRegion(const void* address) {
   return region;
 }
 
+Region* FindLocalRegion(const void* local) {
+  const uintptr_t at = reinterpret_cast<uintptr_t>(local);
+  for (int i = 0; i < all_high.load(std::memory_order_relaxed); ++i) {
+    Region* region = all[i].load(std::memory_order_acquire);
+    if (region != nullptr && at >= region->local && at - region->local < region->bytes) return region;
+  }
+  return nullptr;
+}
+
 Status MapInto(Region* region, uint64_t at, uint64_t bytes, int fd, uint64_t offset) {
   if (!MapShared(region->local + at, bytes, fd, offset)) {
     return Error(Code::kOutOfHostMemory, "{} MiB of device memory cannot be mapped: {}.", bytes >> 20,

@@ -41,6 +41,8 @@ void RemoveRegion(Region* region);
 
 // Null when the address belongs to no region; inherited ones are found too.
 Region* FindRegion(const void* address);
+// By the address that kernels use; for reports.
+Region* FindLocalRegion(const void* local);
 
 // Maps a part of shared memory into a reservation, or takes it out again.
 Status MapInto(Region* region, uint64_t at, uint64_t bytes, int fd, uint64_t offset);

@@ -6,6 +6,7 @@
 
 #include "base/os/process.h"
 #include "device/hbm/world.h"
+#include "device/strict/strict.h"
 
 namespace npu::hbm {
 namespace {
@@ -244,6 +245,7 @@ Result<std::string> ExportKey(void* client, size_t bytes, bool any_process) {
         .Remedy("Export the allocation and add the distance on the other side.");
   }
   NPU_ASSIGN(const Name name, Exported(*arena, offset, block->second, any_process ? kAnyProcess : 0u));
+  if (strict::On()) strict::Shared(static_cast<std::byte*>(region->ToLocal(reinterpret_cast<uintptr_t>(client))));
   return KeyOf(arena->machine(), name);
 }
 

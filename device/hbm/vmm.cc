@@ -11,6 +11,7 @@
 #include "device/hbm/region.h"
 #include "device/hbm/share.h"
 #include "device/hbm/world.h"
+#include "device/strict/strict.h"
 
 namespace npu::hbm {
 namespace {
@@ -212,6 +213,7 @@ Result<Unmapped> Unmap(void* client) {
   reservation->leaving.push_back(gone.get());
   reservation->mappings.erase(found);
   reservation->epoch.fetch_add(1, std::memory_order_release);
+  if (strict::On()) strict::Forgotten(reinterpret_cast<void*>(reservation->region->local + at), gone->bytes);
   return Unmapped{gone->bytes, std::move(gone)};
 }
 

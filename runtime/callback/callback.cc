@@ -11,9 +11,11 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "base/os/thread.h"
+#include "device/strict/strict.h"
 #include "runtime/workers/process.h"
 
 namespace npu::rt {
@@ -34,7 +36,11 @@ struct Call {
     State waiting = State::kWaiting;
     if (!state.compare_exchange_strong(waiting, State::kRunning, std::memory_order_acq_rel)) return;
     // At exit the interpreter or objects behind the function may be gone.
-    if (!Exiting()) function(data);
+    if (!Exiting()) {
+      std::optional<strict::Callback> followed;
+      if (strict::On()) followed.emplace();
+      function(data);
+    }
     state.store(State::kDone, std::memory_order_release);
     waker.Wake();
   }

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "device/faults/act.h"
+#include "device/strict/strict.h"
 #include "runtime/context/devices.h"
 #include "runtime/workers/pool.h"
 
@@ -23,6 +24,12 @@ Status SetPeerAccess(int device, int peer, bool enabled) {
     peers[device].fetch_or(bit, std::memory_order_relaxed);
   } else {
     peers[device].fetch_and(~bit, std::memory_order_relaxed);
+  }
+  if (strict::On()) {
+    NPU_ASSIGN(const int card, PhysicalOf(device, __func__));
+    NPU_ASSIGN(const int other, PhysicalOf(peer, __func__));
+    strict::PeersMay(card, other, enabled);
+    strict::PeersMay(other, card, enabled);
   }
   return {};
 }

@@ -248,6 +248,7 @@ Status Event::Record(TaskStream& stream, const char* function) {
         .Remedy("Record an event without that flag.");
   }
   auto mark = std::make_shared<EventMark>();
+  if (strict::On()) mark->stamp = strict::Record(stream.line());
   TaskPtr task;
   if (shared_) {
     NPU_ASSIGN(const uint64_t number, shared_->Issue(function));
@@ -270,10 +271,12 @@ Status Event::WaitOn(TaskStream& stream, uint64_t limit_ms, const char* function
         .Remedy("Create it with ACL_EVENT_SYNC as well.");
   }
   if (shared_) {
+    if (strict::On()) strict::Unknown(stream.line());
     return stream.Enqueue(
         std::make_unique<SharedWaitTask>(Ref<Event>::Share(this), shared_->Issued(), limit_ms > 0 ? limit_ms : WaitLimitMs()));
   }
   auto mark = latest();
+  if (strict::On() && mark) strict::Wait(stream.line(), mark->stamp);
   if (!mark || (mark->done() && mark->status().ok())) return stream.AbortReason();
   return stream.Enqueue(std::make_unique<WaitTask>(std::move(mark), stream, limit_ms > 0 ? limit_ms : WaitLimitMs(), waits_pending_));
 }
@@ -296,7 +299,10 @@ Status Event::Reset(TaskStream& stream, const char* function) {
 Status Event::Synchronize(Deadline deadline, const char* function) {
   NPU_TRY(ForExternalOnly(*this, function));
   const auto mark = latest();
-  if (mark) NPU_TRY(mark->Wait(deadline, function));
+  if (mark) {
+    NPU_TRY(mark->Wait(deadline, function));
+    if (strict::On()) strict::Reached(mark->stamp);
+  }
   return shared_ ? shared_->Wait(shared_->Issued(), deadline, function) : Status();
 }
 
@@ -307,6 +313,7 @@ Result<bool> Event::Reached(const char* function) const {
   if (!mark) return ex();
   if (!mark->done()) return false;
   NPU_TRY(mark->status());
+  if (strict::On()) strict::Reached(mark->stamp);
   return true;
 }
 

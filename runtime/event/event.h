@@ -48,6 +48,7 @@ class EventMark {
   bool AddWaker(const void* who, const Waker& waker, Ref<TaskStream>* recorder);
   void RemoveWaker(const void* who);
   size_t waiting() const;  // for tests
+  strict::Stamp stamp;     // strict memory: before anybody else sees the mark
   // Before anybody else sees the mark.
   void SetPlace(Ref<TaskStream> stream, uint64_t position);
   // Helps and waits until the mark is done.

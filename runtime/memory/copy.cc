@@ -119,6 +119,28 @@ class FillTask final : public Task {
   const Fill fill_;
 };
 
+// For strict memory. Pageable memory of the host is nobody's business but the program's.
+template <class Tell>
+void TellCopy(const CopyPlan& plan, int card, int stream, Tell&& tell) {
+  const int64_t shape[] = {static_cast<int64_t>(plan.rows), static_cast<int64_t>(plan.width)};
+  const int64_t from[] = {static_cast<int64_t>(plan.src_pitch), 1}, to[] = {static_cast<int64_t>(plan.dst_pitch), 1};
+  const auto use = [&](const Side& side, const int64_t* strides, strict::Does does, const char* param) {
+    return strict::Use{{side.place == Place::kPageable ? nullptr : side.local, 1, shape, {strides, 2}}, does, param};
+  };
+  const strict::Use uses[] = {use(plan.src, from, strict::Does::kReads, "src"), use(plan.dst, to, strict::Does::kWrites, "dst")};
+  tell(strict::Step{plan.function, card, stream, uses, strict::Step::Copy::kWhole});
+}
+
+void TellFill(const Fill& fill, const char* function, int card, int stream, strict::Line* line) {
+  const strict::Use use[] = {{{fill.local, fill.count * fill.pattern_bytes, {}, {}}, strict::Does::kWrites, "devPtr"}};
+  const strict::Step step{function, card, stream, use};
+  if (line != nullptr) {
+    strict::Queued(step, *line);
+  } else {
+    strict::Now(step);
+  }
+}
+
 // What the client said against what the addresses are. Pageable addresses are not known to the driver, so a client that
 // calls one device memory is told; between known ones the addresses win.
 Status CheckSide(const Side& side, bool said_device, const void* address, const char* function, const char* param) {
@@ -183,6 +205,7 @@ Result<Side> LookAt(const void* address, size_t bytes, const char* function, con
 
 Result<CopyPlan> PlanCopy(const CopyArgs& args, const char* function) {
   CopyPlan plan;
+  plan.function = function;
   plan.width = args.bytes;
   if (args.dst == nullptr || args.src == nullptr) {
     return Error(Code::kInvalidParam, "{}: {} is null.", function, args.dst == nullptr ? "dst" : "src").Remedy("Pass valid addresses.");
@@ -210,6 +233,7 @@ Result<CopyPlan> PlanCopy2d(void* dst, size_t dst_pitch, const void* src, size_t
     return Error(Code::kOutOfRange, "{}: {} rows of pitch {} do not fit an address space.", function, height, std::max(dst_pitch, src_pitch));
   }
   CopyPlan plan;
+  plan.function = function;
   plan.width = width;
   plan.rows = height;
   plan.dst_pitch = dst_pitch;
@@ -227,6 +251,9 @@ void CopyNow(const CopyPlan& plan, Parallel& parallel) {
 }
 
 Status CopyOn(const CopyPlan& plan, Stream& stream) {
+  if (strict::On()) {
+    TellCopy(plan, stream.card(), static_cast<int>(stream.id()), [&](const strict::Step& step) { strict::Queued(step, stream.line()); });
+  }
   return stream.Launch(
       const_cast<CopyPlan*>(&plan),
       [](void* self, TaskContext& context) {
@@ -238,10 +265,12 @@ Status CopyOn(const CopyPlan& plan, Stream& stream) {
 }
 
 Status CopyHere(const CopyPlan& plan, Pool& pool) {
+  if (strict::On()) TellCopy(plan, -1, -1, [](const strict::Step& step) { strict::Now(step); });
   return Here(pool, WorkOf(plan), CostNs(plan.Bytes()), [&] { CopyNow(plan, pool.parallel()); });
 }
 
-Status FillHere(char* local, uint32_t pattern, size_t pattern_bytes, size_t count, Pool& pool) {
+Status FillHere(char* local, uint32_t pattern, size_t pattern_bytes, size_t count, Pool& pool, const char* function) {
+  if (strict::On()) TellFill({local, pattern, pattern_bytes, count}, function, -1, -1, nullptr);
   const size_t bytes = count * pattern_bytes;
   return Here(pool, FillWork(bytes), CostNs(bytes), [&] { FillNow(local, pattern, pattern_bytes, count, pool.parallel()); });
 }
@@ -263,6 +292,9 @@ Result<bool> CopyStagedOn(const CopyPlan& plan, Stream& stream) {
   CopyPlan later = plan;
   later.src = {staged.get(), Place::kPinned};
   later.src_pitch = plan.width;
+  if (strict::On()) {
+    TellCopy(plan, stream.card(), static_cast<int>(stream.id()), [&](const strict::Step& step) { strict::Queued(step, stream.line()); });
+  }
   NPU_TRY(stream.Enqueue(std::make_unique<StagedCopyTask>(later, std::move(staged))));
   return true;
 }
@@ -280,8 +312,9 @@ void FillNow(char* local, uint32_t pattern, size_t pattern_bytes, size_t count, 
   parallel.For(static_cast<int64_t>(count), static_cast<int64_t>(kPieceBytes / pattern_bytes), fill);
 }
 
-Status FillOn(char* local, uint32_t pattern, size_t pattern_bytes, size_t count, Stream& stream) {
+Status FillOn(char* local, uint32_t pattern, size_t pattern_bytes, size_t count, Stream& stream, const char* function) {
   Fill fill{local, pattern, pattern_bytes, count};
+  if (strict::On()) TellFill(fill, function, stream.card(), static_cast<int>(stream.id()), &stream.line());
   return stream.Launch(
       &fill,
       [](void* self, TaskContext& context) {

@@ -46,6 +46,7 @@ struct CopyPlan {
   Side dst, src;
   size_t width = 0, rows = 1;
   size_t dst_pitch = 0, src_pitch = 0;
+  const char* function = "";
   bool Pageable() const { return dst.place == Place::kPageable || src.place == Place::kPageable; }
   bool HostToHost() const { return OnHost(dst.place) && OnHost(src.place); }
   size_t Bytes() const { return width * rows; }
@@ -57,7 +58,7 @@ Result<CopyPlan> PlanCopy2d(void* dst, size_t dst_pitch, const void* src, size_t
 
 // On the calling thread with the threads of a card.
 void CopyNow(const CopyPlan& plan, Parallel& parallel);
-// The same, counted among the card's work.
+// The same for a call of the client: counted among the card's work, and followed by strict memory.
 Status CopyHere(const CopyPlan& plan, Pool& pool);
 // Behind what is queued.
 Status CopyOn(const CopyPlan& plan, Stream& stream);
@@ -67,7 +68,7 @@ Result<bool> CopyStagedOn(const CopyPlan& plan, Stream& stream);
 
 // `pattern_bytes` 1 or 4; count patterns from `local` on.
 void FillNow(char* local, uint32_t pattern, size_t pattern_bytes, size_t count, Parallel& parallel);
-Status FillHere(char* local, uint32_t pattern, size_t pattern_bytes, size_t count, Pool& pool);
-Status FillOn(char* local, uint32_t pattern, size_t pattern_bytes, size_t count, Stream& stream);
+Status FillHere(char* local, uint32_t pattern, size_t pattern_bytes, size_t count, Pool& pool, const char* function);
+Status FillOn(char* local, uint32_t pattern, size_t pattern_bytes, size_t count, Stream& stream, const char* function);
 
 }  // namespace npu::rt

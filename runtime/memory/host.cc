@@ -103,6 +103,7 @@ Status FreeHost(void* begin, const char* function) {
     t.registered.erase(t.registered.lower_bound(Number(begin)), t.registered.lower_bound(Number(begin) + range.bytes));
   }
   hbm::RemoveForeign(range.begin);
+  if (strict::On()) strict::Forgotten(range.begin, range.bytes);
   // Copies that were queued before still use it: it goes with the last of them.
   TaskStream::KeepUntilAllDone(
       std::shared_ptr<void>(range.begin, [bytes = range.bytes](void* block) { munmap(block, bytes); }));
@@ -138,6 +139,7 @@ Status UnregisterHost(void* begin, const char* function) {
     return Error(Code::kHostNotRegistered, "{}: {} is not the start of a registered range.", function, fmt::ptr(begin))
         .Remedy("Pass the address that was registered, once.");
   }
+  if (strict::On()) strict::Forgotten(begin, found->second.bytes);
   const auto block = t.pinned.Holding(found->first);
   const HostRange shown = block != t.pinned.end() ? block->second : found->second;
   t.registered.erase(found);

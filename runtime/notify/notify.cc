@@ -183,6 +183,7 @@ void Notify::Clear() {
   const std::lock_guard lock(mutex_);
   if (shared_) shared_->Clear();
   set_ = false;
+  stamps_.clear();
 }
 
 Result<std::string> Notify::Export(bool open_to_all, const char* function) {
@@ -215,9 +216,32 @@ Status Notify::Allow(std::span<const int32_t> pids, const char* function) {
   return shared_->Allow(pids, function);
 }
 
-Status Notify::Record(TaskStream& stream) { return stream.Enqueue(std::make_unique<NotifyTask>(Ref<Notify>::Share(this))); }
+Status Notify::Record(TaskStream& stream) {
+  if (strict::On()) {
+    auto stamp = strict::Record(stream.line());
+    const std::lock_guard lock(mutex_);
+    stamps_.push_back(std::move(stamp));
+  }
+  return stream.Enqueue(std::make_unique<NotifyTask>(Ref<Notify>::Share(this)));
+}
 
 Status Notify::WaitAndReset(TaskStream& stream, uint64_t limit_ms) {
+  if (strict::On()) {
+    strict::Stamp stamp;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!shared_ && !stamps_.empty()) {
+        stamp = std::move(stamps_.front());
+        stamps_.pop_front();
+      }
+    }
+    // A wait that was given before its record, or for another process, cannot be followed.
+    if (stamp) {
+      strict::Wait(stream.line(), stamp);
+    } else {
+      strict::Unknown(stream.line());
+    }
+  }
   return stream.Enqueue(std::make_unique<NotifyWaitTask>(Ref<Notify>::Share(this), limit_ms));
 }
 
@@ -269,6 +293,7 @@ bool Holds(Compare compare, uint64_t word, uint64_t value) {
 }
 
 Status WriteValue(uint64_t* local, uint64_t value, TaskStream& stream) {
+  if (strict::On()) strict::Shared(reinterpret_cast<std::byte*>(local));
   return stream.Enqueue(std::make_unique<ValueWriteTask>(local, value));
 }
 
@@ -281,6 +306,7 @@ size_t ValueWaiters() {
 }
 
 Status WaitForValue(const uint64_t* local, uint64_t value, Compare compare, TaskStream& stream) {
+  if (strict::On()) strict::Unknown(stream.line());
   return stream.Enqueue(std::make_unique<ValueWaitTask>(local, value, compare));
 }
 

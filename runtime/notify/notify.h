@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -55,6 +56,7 @@ class Notify {
   bool set_ = false;                      // while it is not shared
   std::unique_ptr<SharedNotify> shared_;  // once it is, for good
   WakerList wakers_;
+  std::deque<strict::Stamp> stamps_;  // strict memory: of records that no wait has taken yet
 };
 
 Result<void*> MakeNotify(const char* function);

@@ -16,6 +16,7 @@
 #include "base/status/status.h"
 #include "base/task/task.h"
 #include "base/time/deadline.h"
+#include "device/strict/strict.h"
 
 namespace npu::rt {
 
@@ -47,6 +48,7 @@ class Stream {
   virtual Context& context() const = 0;
   virtual int card() const = 0;   // physical
   virtual uint32_t id() const = 0;
+  strict::Line& line() { return line_; }  // for strict memory
 
   void AddRef() { refs_.fetch_add(1, std::memory_order_relaxed); }
   // For weak holders: false once the last reference is gone.
@@ -66,6 +68,7 @@ class Stream {
 
  private:
   std::atomic<uint32_t> refs_{1};
+  strict::Line line_;
 };
 
 // A client's stream word: null is the default stream of the current context (kContextNull without one). Foreign and

@@ -82,6 +82,7 @@ TaskStream::~TaskStream() {
     streams().all.erase(this);
   }
   target_->Forget();
+  if (strict::On()) strict::Ended(line());
   if (options_.release_context != nullptr) options_.release_context(options_.context);
 }
 
@@ -431,7 +432,11 @@ Status TaskStream::WaitFor(uint64_t until, Deadline deadline) {
       .Remedy("Wait longer, or look for a task that waits for something that never comes.");
 }
 
-Status TaskStream::WaitIdle(Deadline deadline) { return WaitFor(submitted(), deadline); }
+Status TaskStream::WaitIdle(Deadline deadline) {
+  NPU_TRY(WaitFor(submitted(), deadline));
+  if (strict::On()) strict::Synchronized(line());
+  return {};
+}
 
 Status TaskStream::Synchronize(Deadline deadline) {
   NPU_TRY(WaitIdle(deadline));

@@ -187,7 +187,7 @@ Status aclrtMemset(void* devPtr, size_t maxCount, int32_t value, size_t count) {
   if (count == 0) return {};
   NPU_ASSIGN(Ref<rt::Context> context, rt::Current(__func__));
   NPU_ASSIGN(char* const local, PlanFill({devPtr, maxCount, count, "devPtr"}, __func__));
-  return rt::FillHere(local, static_cast<uint32_t>(value), 1, count, context->pool());
+  return rt::FillHere(local, static_cast<uint32_t>(value), 1, count, context->pool(), __func__);
 }
 
 Status aclrtMemsetAsync(void* devPtr, size_t maxCount, int32_t value, size_t count, aclrtStream stream) {
@@ -195,7 +195,7 @@ Status aclrtMemsetAsync(void* devPtr, size_t maxCount, int32_t value, size_t cou
   NPU_NOT_NULL(devPtr);
   NPU_ASSIGN(Ref<rt::TaskStream> found, rt::ResolveTaskStream(stream, __func__));
   NPU_ASSIGN(char* const local, PlanFill({devPtr, maxCount, count, "devPtr"}, __func__));
-  return rt::FillOn(local, static_cast<uint32_t>(value), 1, count, *found);
+  return rt::FillOn(local, static_cast<uint32_t>(value), 1, count, *found, __func__);
 }
 
 Status aclrtMemsetD32(void* ptr, size_t memSize, uint32_t value, size_t N) {
@@ -204,7 +204,7 @@ Status aclrtMemsetD32(void* ptr, size_t memSize, uint32_t value, size_t N) {
   NPU_TRY(CheckWords(ptr, memSize, N, __func__));
   NPU_ASSIGN(Ref<rt::Context> context, rt::Current(__func__));
   NPU_ASSIGN(char* const local, PlanFill({ptr, memSize, N * 4, "ptr"}, __func__));
-  return rt::FillHere(local, value, 4, N, context->pool());
+  return rt::FillHere(local, value, 4, N, context->pool(), __func__);
 }
 
 Status aclrtMemsetD32Async(void* ptr, size_t memSize, uint32_t value, size_t N, aclrtStream stream) {
@@ -213,7 +213,7 @@ Status aclrtMemsetD32Async(void* ptr, size_t memSize, uint32_t value, size_t N, 
   NPU_TRY(CheckWords(ptr, memSize, N, __func__));
   NPU_ASSIGN(Ref<rt::TaskStream> found, rt::ResolveTaskStream(stream, __func__));
   NPU_ASSIGN(char* const local, PlanFill({ptr, memSize, N * 4, "ptr"}, __func__));
-  return rt::FillOn(local, value, 4, N, *found);
+  return rt::FillOn(local, value, 4, N, *found, __func__);
 }
 
 }  // namespace npu::calls

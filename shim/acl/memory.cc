@@ -32,7 +32,7 @@ Status OnCard(void** out, size_t size, size_t extra, int card, const char* funct
   *out = nullptr;
   NPU_TRY(NotZero(size, function, "size"));
   NPU_ASSIGN(const size_t bytes, Padded(size, extra, function));
-  NPU_ASSIGN(*out, hbm::Allocate(card, bytes));
+  NPU_ASSIGN(*out, hbm::AllocateFor(card, bytes, size, function));
   return {};
 }
 

@@ -111,6 +111,7 @@ Status aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus* status) {
   if (!Unwatched(found->flags(), false)) {
     NPU_TRY(found->Failure());
     *status = found->Idle() ? ACL_STREAM_STATUS_COMPLETE : ACL_STREAM_STATUS_NOT_READY;
+    if (strict::On() && *status == ACL_STREAM_STATUS_COMPLETE) strict::Synchronized(found->line());
     return {};
   }
   *status = ACL_STREAM_STATUS_COMPLETE;

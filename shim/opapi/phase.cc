@@ -8,6 +8,7 @@
 #include "ops/core/executor.h"
 #include "ops/core/platform.h"
 #include "runtime/stream/stream.h"
+#include "shim/opapi/strict_uses.h"
 
 namespace npu::opapi {
 namespace {
@@ -18,6 +19,7 @@ using ops::Executor;
 struct Bound {
   Executor* executor;
   std::byte* scratch;
+  int card, stream;  // for reports
 
   TaskWork Work() const {
     return {.op = executor->op->name.data(),
@@ -25,7 +27,11 @@ struct Bound {
             .flow = static_cast<uint8_t>(device::Flow::kKernel),
             .bytes = executor->bytes};
   }
-  Outcome Now(TaskContext& context) const { return Outcome::Done(executor->Run(scratch, context.parallel)); }
+  Outcome Now(TaskContext& context) const {
+    if (strict::On()) [[unlikely]] return Outcome::Done(Watched(context));
+    return Outcome::Done(executor->Run(scratch, context.parallel));
+  }
+  Status Watched(TaskContext& context) const;
 };
 
 class OpTask final : public Task {
@@ -80,6 +86,15 @@ Status Reachable(const ops::OpDef& op, Executor& e, const rt::Stream& stream) {
   return {};
 }
 
+// The same under strict memory: a fault names the operator, and what it wrote is looked at.
+Status Bound::Watched(TaskContext& context) const {
+  const StrictUses uses(*executor, scratch);
+  const strict::Running running(executor->op->name, card, stream);
+  Status status = executor->Run(scratch, context.parallel);
+  strict::Ran(executor->op->name, card, stream, uses.all());
+  return status;
+}
+
 // Owns the executor until a task does.
 struct Owned {
   Executor* e;
@@ -98,7 +113,11 @@ Status Launch(const ops::OpDef& op, void* workspace, uint64_t bytes, void* raw_e
   if (owned.e->nothing_to_do) return {};
   NPU_TRY(Reachable(op, *owned.e, *stream));
 
-  Launching launching{{owned.e, scratch}};
+  if (strict::On()) {
+    const StrictUses uses(*owned.e, scratch);
+    strict::Queued({op.name, stream->card(), static_cast<int>(stream->id()), uses.all(), uses.copy()}, stream->line());
+  }
+  Launching launching{{owned.e, scratch, stream->card(), static_cast<int>(stream->id())}};
   const auto cost = static_cast<uint32_t>(std::clamp(owned.e->cost_ns, 1.0, 4e9));
   const Status status = stream->Launch(
       &launching, [](void* self, TaskContext& context) { return static_cast<Launching*>(self)->run.Now(context); },

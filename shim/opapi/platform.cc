@@ -1,6 +1,7 @@
 // Device memory for the operator core: client addresses become kernel addresses.
 #include "device/hbm/hbm.h"
 #include "device/hbm/region.h"
+#include "device/strict/strict.h"
 #include "ops/core/platform.h"
 #include "runtime/context/devices.h"
 #include "runtime/context/limits.h"
@@ -11,6 +12,7 @@ namespace {
 // A card reaches the memory of another only after aclrtDeviceEnablePeerAccess; on the real one the kernel would fault.
 Status Reach(const void* local, int card, std::string_view function, std::string_view param) {
   const hbm::Region* region = hbm::FindRegion(local);
+  if (region == nullptr && strict::On()) region = hbm::FindLocalRegion(local);
   if (region == nullptr || region->kind != hbm::RegionKind::kArena || region->card == card) [[likely]] return {};
   const int theirs = rt::LogicalOf(region->card), ours = rt::LogicalOf(card);
   if (theirs < 0 || ours < 0 || rt::PeerAccess(ours, theirs) || rt::PeerAccess(theirs, ours)) return {};

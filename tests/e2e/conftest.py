@@ -91,6 +91,17 @@ class Machine:
             pytest.fail(f"no end after {timeout} s: {' '.join(command)[:300]}\n" + Done(-1, out, err, timeout, line).tail())
         return Done(p.returncode, out, err, time.monotonic() - started, line)
 
+    def shell(self, text: str, timeout: float = 400) -> Done:
+        """Runs lines of the guide as a user would type them: `anynpu`, `python` and `npu-smi` are on the path."""
+        path = os.pathsep.join((str(pathlib.Path(self.python).parent), str(pathlib.Path(find_program()).parent), os.environ["PATH"]))
+        full = os.environ | {"PATH": path, "OMP_NUM_THREADS": "1", "PYTHONPATH": "", "ANYNPU_SEED": str(SEED), "ANYNPU_MACHINE": self.name}
+        try:
+            p = subprocess.run(["bash", "-euo", "pipefail", "-c", text], capture_output=True, text=True, cwd=self.tmp, env=full, timeout=timeout,
+                               stdin=subprocess.DEVNULL, start_new_session=True)
+        except subprocess.TimeoutExpired as e:
+            pytest.fail(f"no end after {timeout} s: {text[:300]}\n{e.stdout}\n{e.stderr}")
+        return Done(p.returncode, p.stdout, p.stderr, 0, [text])
+
     def py(self, code: str, **kw) -> Done:
         """Runs a program text with the wheel's Python."""
         path = self.tmp / f"prog_{uuid.uuid4().hex[:6]}.py"

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "tools/doctor/observe/elf.h"
@@ -85,12 +86,15 @@ std::vector<Fact> Facts(const Portrait& portrait) {
   add("machine", "user", fmt::format("{}{}", system.user, system.is_root ? " (root)" : ""));
   add("machine", "/dev/shm", system.shm_bytes ? fmt::format("{} MiB", *system.shm_bytes >> 20) : "unknown");
   add("machine", "open files", system.open_files ? fmt::format("{}", *system.open_files) : "unlimited or unknown");
+  add("machine", "processes", system.processes ? fmt::format("{}", *system.processes) : "unlimited or unknown");
   const Driver& driver = portrait.driver;
   add("driver", "driver",
       driver.folder.empty() ? "none (software cards need none)"
                             : fmt::format("{} in {}", OrNone(driver.version), driver.folder.string()));
   add("driver", "firmware", OrNone(driver.firmware));
-  add("driver", "card nodes", fmt::format("{}", driver.cards.size()));
+  const auto usable = std::count_if(driver.cards.begin(), driver.cards.end(), [](const Node& node) { return node.usable; });
+  add("driver", "card nodes",
+      driver.cards.empty() ? "0" : fmt::format("{}, of which this user may open {}", driver.cards.size(), usable));
   add("driver", "libascend_hal.so", Libraries(portrait.toolkit.hal));
   add("driver", "libdcmi.so", Libraries(portrait.toolkit.dcmi));
   add("driver", "npu-smi", portrait.smi.present ? OrNone(portrait.smi.version) : "not found");
@@ -101,6 +105,8 @@ std::vector<Fact> Facts(const Portrait& portrait) {
   add("toolkit", "SoC", OrNone(portrait.acl.soc));
   add("toolkit", "cards by AscendCL",
       portrait.acl.asked ? fmt::format("{} (code {})", portrait.acl.count, portrait.acl.code) : "not asked");
+  add("toolkit", "visible cards",
+      portrait.Has("ASCEND_RT_VISIBLE_DEVICES") ? "\"" + portrait.Env("ASCEND_RT_VISIBLE_DEVICES") + "\"" : "all");
   for (const Card& card : portrait.smi.cards) {
     add("cards", fmt::format("card {}", card.id),
         fmt::format("{}, {}, HBM {} of {} MB, {} processes", card.name, card.health, card.hbm_used_mb,
@@ -116,6 +122,10 @@ std::vector<Fact> Facts(const Portrait& portrait) {
   }
   for (const auto& [name, value] : portrait.environment) {
     if (IsShown(name)) add("environment", name, IsSecret(name) ? "***" : value);
+  }
+  for (const int port : {60000, 16666}) {  // HCCL's first port, and a device's own
+    const bool taken = std::any_of(portrait.listeners.begin(), portrait.listeners.end(), [&](const Listener& l) { return l.port == port; });
+    if (!taken) add("ports", fmt::format("{}", port), "free");
   }
   for (const Listener& listener : portrait.listeners) {
     if (!listener.holder.empty()) add("ports", fmt::format("{}", listener.port), listener.holder);

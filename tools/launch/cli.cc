@@ -125,6 +125,13 @@ int MpiRank(const std::string& master, const std::vector<std::string>& command) 
   return Execute(command);
 }
 
+// What strict memory wants of torch: with its caching allocator a whole segment is one block.
+void BeStrict(const std::string& how) {
+  if (how.empty()) return;
+  setenv("ANYNPU_STRICT", how.c_str(), 1);
+  setenv("PYTORCH_NO_NPU_MEMORY_CACHING", "1", 0);
+}
+
 int Run(const MachineOptions& options, bool quiet, bool dev_nodes, const std::vector<std::string>& command) {
   if (command.empty()) {
     fmt::print(stderr, "anynpu run: no command. Example: anynpu run -- python train.py\n");
@@ -285,6 +292,11 @@ int Main(int argc, char** argv, const std::vector<Command>& commands) {
   options.AddTo(*run);
   bool quiet = false, dev_nodes = false, mpi = false, legacy_rules = false;
   run->add_flag("-q,--quiet", quiet, "do not say that the NPUs are software");
+  std::string strict;
+  run->add_flag("--strict{1}", strict,
+                "watch device memory: use before write and after free, out of bounds, host use, stream order, leaks (--strict=warn: "
+                "without an exit code of its own)")
+      ->check(CLI::IsMember({"1", "warn"}));
   run->add_flag("--dev-nodes", dev_nodes, "show /dev/davinci* to the command (needs user and mount namespaces)");
   run->add_flag("--mpi", mpi, "mpirun or srun follows: give its ranks RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT");
   run->add_flag("--legacy-hccl-rules", legacy_rules, "warn of calls that a widely read article says HCCL refuses (real HCCL takes them)");
@@ -350,6 +362,7 @@ int Main(int argc, char** argv, const std::vector<Command>& commands) {
       if (!for_mpi.ok()) return Fail(for_mpi.status());
       command = for_mpi.take();
     }
+    BeStrict(strict);
     return Run(options, quiet, dev_nodes, command);
   }
   if (*mpi_rank) return MpiRank(master, command.empty() ? mpi_rank->remaining() : command);

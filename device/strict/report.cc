@@ -1,0 +1,80 @@
+#include "device/strict/report.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <unordered_map>
+
+#include "base/os/python_where.h"
+
+namespace npu::strict {
+namespace {
+
+constexpr uint64_t kMostTold = 100;  // places; what comes after is counted
+
+struct State {
+  std::mutex mutex;
+  std::unordered_map<size_t, uint64_t> places;  // how often
+  std::atomic<uint64_t> told{0};
+  std::atomic<bool> warn{false};
+};
+State& state() {
+  static auto* s = new State;
+  return *s;
+}
+
+void Write(const std::string& text) {
+  size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t n = write(STDERR_FILENO, text.data() + done, text.size() - done);
+    if (n <= 0) return;
+    done += static_cast<size_t>(n);
+  }
+}
+
+void TellAt(const Finding& finding, const std::string& where, size_t place) {
+  State& s = state();
+  uint64_t number = 0;
+  {
+    const std::lock_guard lock(s.mutex);
+    number = s.told.fetch_add(1, std::memory_order_relaxed) + 1;
+    if (s.places[place]++ != 0 || s.places.size() > kMostTold) return;
+  }
+  Write(fmt::format("anynpu strict: finding {}: {}\n    {}\n{}{}    remedy: {}\n", number, finding.kind, finding.what, finding.more, where,
+                    finding.remedy));
+}
+
+size_t Mix(size_t a, size_t b) { return a * 1099511628211ull + b; }
+
+}  // namespace
+
+void Tell(const Finding& finding) {
+  const Stack stack = Stack::Here();
+  std::string where;
+  size_t place = Mix(std::hash<std::string_view>{}(finding.kind), std::hash<std::string_view>{}(finding.call));
+  for (const std::string& frame : os::PythonWhere(6)) {
+    where += fmt::format("        {}\n", frame);
+    place = Mix(place, std::hash<std::string>{}(frame));
+  }
+  if (!where.empty()) where = "    here, in Python:\n" + where;
+  if (where.empty()) {
+    where = "    here:\n" + stack.Tell("        ");
+    place = Mix(place, reinterpret_cast<size_t>(stack.Caller()));
+  }
+  TellAt(finding, where, place);
+}
+
+void TellBare(const Finding& finding) {
+  TellAt(finding, "", Mix(std::hash<std::string_view>{}(finding.kind), std::hash<std::string_view>{}(finding.call)));
+}
+
+void TellLast(const Finding& finding) { TellAt(finding, "", std::hash<std::string>{}(finding.what + finding.more)); }
+
+uint64_t Told() { return state().told.load(std::memory_order_relaxed); }
+bool WarnOnly() { return state().warn.load(std::memory_order_relaxed); }
+void SetWarnOnly(bool warn) { state().warn.store(warn, std::memory_order_relaxed); }
+
+}  // namespace npu::strict
