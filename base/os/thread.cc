@@ -1,6 +1,7 @@
 #include "base/os/thread.h"
 
 #include <pthread.h>
+#include <signal.h>
 
 #include <cerrno>
 #include <cstring>
@@ -9,17 +10,26 @@
 
 namespace npu::os {
 
+namespace {
+// What a thread brings upon itself stays open: blocked, the system would end the process without asking its handlers, which
+// tell where it happened (faulthandler, strict memory).
+sigset_t AllButFaults() {
+  sigset_t set;
+  sigfillset(&set);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS}) sigdelset(&set, fault);
+  return set;
+}
+}  // namespace
+
 BlockSignals::BlockSignals() {
-  sigset_t all;
-  sigfillset(&all);
+  const sigset_t all = AllButFaults();
   pthread_sigmask(SIG_SETMASK, &all, &before_);
 }
 
 BlockSignals::~BlockSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
 void BlockSignalsHere() {
-  sigset_t all;
-  sigfillset(&all);
+  const sigset_t all = AllButFaults();
   pthread_sigmask(SIG_SETMASK, &all, nullptr);
 }
 

@@ -58,6 +58,7 @@ class Judge {
     }
   }
   std::vector<Finding> found;
+  bool lives = true;
 
  private:
   std::string Who(const Use& use) const { return fmt::format("{} ({})", step_.call, use.param); }
@@ -70,6 +71,7 @@ class Judge {
     if (block == nullptr) {
       const Gone* gone = c_.blocks.FindGone(bytes.begin());
       if (gone == nullptr) return;
+      lives = false;
       found.push_back({"use after free", step_.call,
                        fmt::format("{} {} {} {} bytes at {:#x}, which were freed.", Who(use), Place(step_.card, step_.stream),
                                    Writes(use.does) ? "writes" : "reads", bytes.hull(), gone->block.ClientOf(bytes.begin())),
@@ -243,9 +245,10 @@ std::string Place(int card, int stream) {
   return stream < 0 ? "on the calling thread" : fmt::format("on stream {} of card {}", stream, card);
 }
 
-void Queued(const Step& step, Line& line) {
+bool Queued(const Step& step, Line& line) {
   Checker& c = Checker::Get();
   std::vector<Finding> found;
+  bool lives = true;
   {
     const std::lock_guard lock(c.mutex);
     const uint32_t index = IndexOf(c, line);
@@ -253,8 +256,10 @@ void Queued(const Step& step, Line& line) {
     Judge judge(c, step, index, c.order.Step(index));
     judge.All();
     found = std::move(judge.found);
+    lives = judge.lives;
   }
   TellAll(found);
+  return lives;
 }
 
 void Now(const Step& step) {

@@ -62,8 +62,9 @@ struct Step {
   enum class Copy : uint8_t { kNo, kLoose, kWhole } copy = Copy::kNo;
 };
 
-// Work given to a stream; work done here and now by the calling thread.
-void Queued(const Step& step, Line& line);
+// Work given to a stream; work done here and now by the calling thread. False: it uses memory that was freed, and would
+// fault.
+bool Queued(const Step& step, Line& line);
 void Now(const Step& step);
 // While it lives its step counts as running: a fault in a kernel names it. Static texts only.
 class Running {

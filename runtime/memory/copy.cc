@@ -252,7 +252,7 @@ void CopyNow(const CopyPlan& plan, Parallel& parallel) {
 
 Status CopyOn(const CopyPlan& plan, Stream& stream) {
   if (strict::On()) {
-    TellCopy(plan, stream.card(), static_cast<int>(stream.id()), [&](const strict::Step& step) { strict::Queued(step, stream.line()); });
+    TellCopy(plan, stream.card(), static_cast<int>(stream.id()), [&](const strict::Step& step) { static_cast<void>(strict::Queued(step, stream.line())); });
   }
   return stream.Launch(
       const_cast<CopyPlan*>(&plan),
@@ -293,7 +293,7 @@ Result<bool> CopyStagedOn(const CopyPlan& plan, Stream& stream) {
   later.src = {staged.get(), Place::kPinned};
   later.src_pitch = plan.width;
   if (strict::On()) {
-    TellCopy(plan, stream.card(), static_cast<int>(stream.id()), [&](const strict::Step& step) { strict::Queued(step, stream.line()); });
+    TellCopy(plan, stream.card(), static_cast<int>(stream.id()), [&](const strict::Step& step) { static_cast<void>(strict::Queued(step, stream.line())); });
   }
   NPU_TRY(stream.Enqueue(std::make_unique<StagedCopyTask>(later, std::move(staged))));
   return true;

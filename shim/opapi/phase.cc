@@ -115,7 +115,10 @@ Status Launch(const ops::OpDef& op, void* workspace, uint64_t bytes, void* raw_e
 
   if (strict::On()) {
     const StrictUses uses(*owned.e, scratch);
-    strict::Queued({op.name, stream->card(), static_cast<int>(stream->id()), uses.all(), uses.copy()}, stream->line());
+    if (!strict::Queued({op.name, stream->card(), static_cast<int>(stream->id()), uses.all(), uses.copy()}, stream->line())) {
+      return Error(Code::kOutOfRange, "{}: one of its tensors lies in memory that was freed.", op.name)
+          .Remedy("Free memory after the last use of it. Strict memory has told which.");
+    }
   }
   Launching launching{{owned.e, scratch, stream->card(), static_cast<int>(stream->id())}};
   const auto cost = static_cast<uint32_t>(std::clamp(owned.e->cost_ns, 1.0, 4e9));
