@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/status/last_error.h"
+#include "device/strict/strict.h"
 #include "runtime/stream/stream.h"
 
 namespace npu::rt {
@@ -61,6 +62,15 @@ Result<Ref<Stream>> ResolveStream(void*, const char*) {
 }
 
 }  // namespace npu::rt
+
+// Host memory is nobody's card: it is not watched.
+namespace npu::strict {
+std::atomic<bool> on{false};
+bool Queued(const Step&, Line&) { return true; }
+void Ran(std::string_view, int, int, std::span<const Use>) {}
+Running::Running(std::string_view, int, int) : slot_(-1) {}
+Running::~Running() = default;
+}  // namespace npu::strict
 
 extern "C" __attribute__((visibility("default"))) const char* host_error_text() { return npu::TakeErrorMessage(); }
 // How many threads the operators called from now on may use.
