@@ -10,7 +10,6 @@ import re
 import signal
 import subprocess
 import sys
-import textwrap
 import uuid
 
 import pytest
@@ -118,22 +117,17 @@ def test_warn_leaves_the_exit_code():
     assert done.returncode == 0 and findings(done.stderr)
 
 
-def test_python_is_named():
+def test_python_is_named(tmp_path):
     """A tensor that is read before it is written: the line of the script stands in the report, for the use and for its memory."""
-    script = textwrap.dedent("""
-        import torch, torch_npu
-        x = torch.empty(1000, device="npu:0")   # line 3
-        y = torch.ones(1000, device="npu:0")
-        z = x + y                               # line 5
-        torch.npu.synchronize()
-    """)
-    path = pathlib.Path(os.environ.get("TMPDIR", "/tmp")) / f"strict_{uuid.uuid4().hex[:8]}.py"
-    path.write_text(script)
-    try:
-        done = run(sys.executable, str(path))
-    finally:
-        path.unlink()
+    path = tmp_path / "reads_too_early.py"
+    path.write_text("""import torch, torch_npu
+x = torch.empty(1000, device="npu:0")
+y = torch.ones(1000, device="npu:0")
+z = x + y
+torch.npu.synchronize()
+""")
+    done = run(sys.executable, str(path))
     found = [f for f in findings(done.stderr) if ": use before write\n" in f]
     assert found, done.stderr[-4000:]
-    assert "aclnnAdd" in found[0] and f"{path}:5 in <module>" in found[0] and f"{path}:3 in <module>" in found[0], found[0]
+    assert "aclnnAdd" in found[0] and f"{path}:4 in <module>" in found[0] and f"{path}:2 in <module>" in found[0], found[0]
     assert done.returncode == FOUND
