@@ -233,3 +233,58 @@ def test_the_950_speaks_the_second_generation_only(make_machine):
     for soc in ("Ascend910B4", "Ascend910_9391", "Ascend310P3"):
         assert make_machine("--soc", soc).python(text).stdout.strip() == "0 False False 0", soc
     assert make_machine("--soc", "Ascend950PR_9579", "-n", "3").smi("info").count("| OK ") == 3
+
+
+ALL_REDUCE = """
+import acl, ctypes
+hccl = ctypes.CDLL("libhccl.so")
+acl.init()
+comms = (ctypes.c_void_p * 2)()
+for card in range(2): acl.rt.set_device(card)
+assert hccl.HcclCommInitAll(2, (ctypes.c_int32 * 2)(0, 1), comms) == 0
+def all_reduce():
+    codes, streams = [], []
+    for card in range(2):
+        acl.rt.set_device(card)
+        at, _ = acl.rt.malloc(4096, 0)
+        stream, _ = acl.rt.create_stream()
+        codes.append(hccl.HcclAllReduce(ctypes.c_void_p(at), ctypes.c_void_p(at), ctypes.c_uint64(1024), 4, 0, ctypes.c_void_p(comms[card]), ctypes.c_void_p(stream)))
+        streams.append((card, stream))
+    for card, stream in streams:
+        acl.rt.set_device(card)
+        codes.append(acl.rt.synchronize_stream(stream))
+    return codes
+print(all_reduce(), flush=True)
+input()
+print(all_reduce(), flush=True)
+"""
+
+
+def two_rounds(machine, between) -> list[str]:
+    import sys
+
+    client = subprocess.Popen([program(), "run", "-q", "--", sys.executable, "-c", ALL_REDUCE], env=machine.env, stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    first = client.stdout.readline().strip()
+    between()
+    rest, err = client.communicate("\n", timeout=60)
+    assert client.returncode == 0, err
+    return [first, rest.strip()]
+
+
+def test_collectives_meet_a_link_that_is_down(machine):
+    first, second = two_rounds(machine, lambda: machine("inject", "link-down", "--card", "1"))
+    assert first == "[0, 0, 0, 0]"
+    codes = [int(code) for code in second.strip("[]").split(",")]
+    assert codes[3] == 507056 and codes[2] != 0, "the peer learns of it too"
+    assert machine.smi("info", "-t", "hccs", "-i", "1", "-c", "0").count("Abnormal") == 1
+
+
+def test_collectives_ride_out_flapping_and_lost_packets(machine):
+    def between():
+        machine("inject", "link-flapping", "--card", "0", "--period", "400")
+        machine("inject", "packet-loss", "--card", "1", "--amount", "3")
+
+    assert two_rounds(machine, between) == ["[0, 0, 0, 0]"] * 2
+    counters = dict(line.split(":") for line in machine.inside("hccn_tool", "-i", "1", "-stat", "-g").stdout.splitlines() if re.fullmatch(r"\w+:\d+", line))
+    assert int(counters["roce_new_pkt_rty_num"]) >= 1
