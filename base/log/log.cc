@@ -1,21 +1,21 @@
 #include "base/log/log.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
-#include <ctime>
-#include <mutex>
+#include <cstring>
 
-#include "base/os/fd.h"
-#include "base/os/process.h"
+#include "base/log/files.h"
 
 namespace npu::log {
 namespace {
 
 constexpr const char* kNames[] = {"DEBUG", "INFO", "WARNING", "ERROR", "OFF"};
+constexpr size_t kLongestText = 8192, kLongestName = 64;
 
 int LevelFromEnvironment() {
   const char* text = std::getenv("ASCEND_GLOBAL_LOG_LEVEL");
@@ -23,99 +23,115 @@ int LevelFromEnvironment() {
   return text[0] - '0';
 }
 
-bool ToStdout() {
-  const char* text = std::getenv("ASCEND_SLOG_PRINT_TO_STDOUT");
-  return text != nullptr && text[0] == '1' && text[1] == 0;
+bool Says(const char* name, char value) {
+  const char* text = std::getenv(name);
+  return text != nullptr && text[0] == value && text[1] == 0;
 }
+bool EventsFromEnvironment() { return !Says("ASCEND_GLOBAL_EVENT_ENABLE", '0'); }
+bool StdoutFromEnvironment() { return Says("ASCEND_SLOG_PRINT_TO_STDOUT", '1'); }
 
-std::string Directory() {
-  if (const char* path = std::getenv("ASCEND_PROCESS_LOG_PATH"); path != nullptr && *path != 0) return path;
-  if (const char* path = std::getenv("ASCEND_WORK_PATH"); path != nullptr && *path != 0)
-    return std::string(path) + "/log";
-  if (const char* path = std::getenv("HOME"); path != nullptr && *path != 0) return std::string(path) + "/ascend/log";
-  return {};
+std::atomic<bool> to_stdout{StdoutFromEnvironment()};
+
+// Seconds that local time is ahead of UTC, asked for when the library is loaded: later a fork may have left the C library's
+// lock held.
+int64_t OffsetSeconds() {
+  const time_t now = time(nullptr);
+  tm parts{};
+  return localtime_r(&now, &parts) != nullptr ? parts.tm_gmtoff : 0;
 }
+const int64_t kOffset = OffsetSeconds();
 
-bool MakeDirectories(const std::string& path) {
-  for (size_t at = 1; at <= path.size(); ++at) {
-    if (at == path.size() || path[at] == '/') mkdir(path.substr(0, at).c_str(), 0750);
-  }
-  struct stat s {};
-  return stat(path.c_str(), &s) == 0 && S_ISDIR(s.st_mode);
+// Lives for ever, since lines may come from exit handlers. A forked child leaves the parent's where it is.
+Files& FilesOf(std::atomic<Files*>& slot, const char* kind) {
+  Files* files = slot.load(std::memory_order_acquire);
+  if (files != nullptr && !files->Forked()) return *files;
+  auto* fresh = new Files(kind);
+  if (slot.compare_exchange_strong(files, fresh, std::memory_order_acq_rel)) return *fresh;
+  delete fresh;
+  return *files;
 }
-
-// The file of this process, opened with its first line; a forked child opens its own.
-class Sink {
- public:
-  void Write(const std::string& line) {
-    std::lock_guard lock(mutex_);
-    if (!opened_ || fork_.Forked()) Open();
-    const int fd = stdout_ ? STDOUT_FILENO : file_.get();
-    if (fd >= 0) [[maybe_unused]]
-      const ssize_t written = ::write(fd, line.data(), line.size());
-  }
-  void Close() {
-    std::lock_guard lock(mutex_);
-    opened_ = false;
-  }
-  static std::string Path() {
-    const std::string directory = Directory();
-    return directory.empty() ? std::string() : fmt::format("{}/debug/plog/plog-{}.log", directory, getpid());
-  }
-
- private:
-  void Open() {
-    fork_.Reset();
-    opened_ = true;
-    stdout_ = ToStdout();
-    file_.Reset();
-    if (stdout_) return;
-    const std::string path = Path();
-    if (path.empty() || !MakeDirectories(path.substr(0, path.rfind('/')))) return;
-    file_.Reset(open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640));
-  }
-
-  std::mutex mutex_;
-  os::ForkGuard fork_;
-  bool opened_ = false, stdout_ = false;
-  os::Fd file_;
-};
-
-Sink& TheSink() {
-  static Sink* sink = new Sink;  // lives for ever: lines may come from exit handlers
-  return *sink;
-}
+std::atomic<Files*> debug_files{nullptr}, run_files{nullptr};
+Files& DebugFiles() { return FilesOf(debug_files, "debug"); }
+Files& RunFiles() { return FilesOf(run_files, "run"); }
 
 int64_t NowNs() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
       .count();
 }
 
+// Control characters would let a text pretend to be several lines.
+void AppendClean(std::string* line, std::string_view text, size_t longest) {
+  const bool cut = text.size() > longest;
+  for (const char c : text.substr(0, longest)) *line += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
+  if (cut) *line += " [cut]";
+}
+
+std::string Line(const char* level, std::string_view module, std::string_view text, Where where) {
+  std::string line = fmt::format("[{}] ", level);
+  AppendClean(&line, module, kLongestName);
+  line += fmt::format("({},", getpid());
+  AppendClean(&line, program_invocation_short_name != nullptr ? program_invocation_short_name : "", kLongestName);
+  const char* slash = std::strrchr(where.file, '/');
+  line += fmt::format("):{} [{}:{}]{} ", TimeText(), slash != nullptr ? slash + 1 : where.file, where.line,
+                      static_cast<long>(syscall(SYS_gettid)));
+  AppendClean(&line, text, kLongestText);
+  line += '\n';
+  return line;
+}
+
+void Print(const std::string& line) {
+  [[maybe_unused]] const ssize_t written = ::write(STDOUT_FILENO, line.data(), line.size());
+}
+
 }  // namespace
 
 std::atomic<int> threshold{LevelFromEnvironment()};
+std::atomic<bool> events{EventsFromEnvironment()};
 
 void SetThreshold(Level level) { threshold.store(level, std::memory_order_relaxed); }
 
 void Reload() {
   threshold.store(LevelFromEnvironment(), std::memory_order_relaxed);
-  TheSink().Close();
+  events.store(EventsFromEnvironment(), std::memory_order_relaxed);
+  to_stdout.store(StdoutFromEnvironment(), std::memory_order_relaxed);
+  DebugFiles().Close();
+  RunFiles().Close();
 }
 
-std::string Destination() { return ToStdout() ? "stdout" : Sink::Path(); }
+std::string Destination() { return to_stdout.load(std::memory_order_relaxed) ? "stdout" : DebugFiles().Path(); }
 
-void Write(Level level, std::string_view room, std::string_view text) {
+std::string TimeText() {
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
-  tm parts{};
-  localtime_r(&now.tv_sec, &parts);
-  char time[32];
-  std::strftime(time, sizeof time, "%Y-%m-%d-%H:%M:%S", &parts);
-  std::string line = fmt::format("[{}] {}({},anynpu):{}.{:03} [{}] ", kNames[std::clamp<int>(level, 0, 4)], room,
-                                 getpid(), time, now.tv_nsec / 1'000'000, gettid());
-  for (const char c : text) line += c == '\n' ? ' ' : c;
-  line += '\n';
-  TheSink().Write(line);
+  const int64_t local = now.tv_sec + kOffset;
+  using namespace std::chrono;
+  const sys_days day = floor<days>(sys_seconds(seconds(local)));
+  const year_month_day date(day);
+  const int64_t second = local - duration_cast<seconds>(day.time_since_epoch()).count();
+  return fmt::format("{:04}-{:02}-{:02}-{:02}:{:02}:{:02}.{:03}.{:03}", static_cast<int>(date.year()),
+                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()), second / 3600,
+                     second / 60 % 60, second % 60, now.tv_nsec / 1'000'000, now.tv_nsec / 1000 % 1000);
+}
+
+void Write(Level level, std::string_view module, std::string_view text, Where where) noexcept {
+  try {
+    const std::string line = Line(kNames[std::clamp<int>(level, 0, 4)], module, text, where);
+    if (to_stdout.load(std::memory_order_relaxed)) return Print(line);
+    DebugFiles().Write(line, /*make_default=*/true);
+  } catch (...) {
+    // No memory: the line is lost.
+  }
+}
+
+void WriteEvent(std::string_view module, std::string_view text, Where where) noexcept {
+  if (!EventsEnabled()) return;
+  try {
+    const std::string line = Line("EVENT", module, text, where);
+    if (to_stdout.load(std::memory_order_relaxed)) return Print(line);
+    // Every process has events; they leave no file in a home folder where nobody asked for a log.
+    RunFiles().Write(line, /*make_default=*/module == "PROFILING");
+  } catch (...) {
+  }
 }
 
 bool Limiter::Admit(uint64_t* dropped) {

@@ -1,11 +1,54 @@
 #include "base/status/boundary.h"
 
+#include <atomic>
+#include <chrono>
+
+#include "base/log/log.h"
+#include "base/status/error_text.h"
+
 namespace npu::boundary {
+
+namespace {
+
+// More lines than that in a second tell nothing new: they are counted.
+constexpr int64_t kLinesEachSecond = 200;
+
+// Whether a line may be written now; *dropped says how many were not before.
+bool Admit(uint64_t* dropped) {
+  using namespace std::chrono;
+  static std::atomic<int64_t> second{0}, lines{0};
+  static std::atomic<uint64_t> lost{0};
+  const int64_t now = duration_cast<seconds>(steady_clock::now().time_since_epoch()).count();
+  if (second.exchange(now, std::memory_order_relaxed) != now) lines.store(0, std::memory_order_relaxed);
+  if (lines.fetch_add(1, std::memory_order_relaxed) >= kLinesEachSecond) {
+    lost.fetch_add(1, std::memory_order_relaxed);
+    return false;
+  }
+  *dropped = lost.exchange(0, std::memory_order_relaxed);
+  return true;
+}
+
+const char* ModuleOf(CodeOf code_of) {
+  return code_of == NnCode ? "OP" : code_of == HcclCode ? "HCCL" : code_of == DcmiCode ? "DRV" : "ASCENDCL";
+}
+
+void LogFailure(const Status& status, int32_t code, CodeOf code_of) {
+  const auto level = static_cast<log::Level>(LogLevelOf(status));
+  uint64_t dropped = 0;
+  if (!log::Enabled(level) || !Admit(&dropped)) return;
+  std::string line = fmt::format("{}: {} ErrCode={}, desc=[{}]", ErrorNumber(status, code),
+                                 TextWithoutNumber(status.Message()), code, CodeName(status.code()));
+  if (dropped > 0) line += fmt::format(" ({} lines before were left out: more than {} in a second)", dropped, kLinesEachSecond);
+  log::Write(level, ModuleOf(code_of), line, NPU_HERE);
+}
+
+}  // namespace
 
 int32_t Refuse(const Status& status, CodeOf code_of) noexcept {
   const int32_t code = code_of(status.code());
   try {
     RecordError(status, code);
+    LogFailure(status, code, code_of);
   } catch (...) {
     // Memory is exhausted: the number alone has to do.
   }

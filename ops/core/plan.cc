@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <bit>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
+#include "base/parity/parity.h"
 #include "base/status/boundary.h"
+#include "ops/core/chips.h"
 #include "ops/core/executor.h"
 #include "ops/core/object.h"
 #include "ops/core/platform.h"
@@ -261,6 +264,20 @@ uint64_t BytesOf(const OpDef& op, const Args& args) {
 
 double DefaultCost(uint64_t bytes) { return 100 + static_cast<double>(bytes) / 8; }  // 8 GB/s on one thread
 
+// `anynpu run --missing ops`: as on a machine without the package of kernels.
+Status KernelsMissing(const OpDef& op) {
+  static const bool missing = [] {
+    const char* text = std::getenv("ANYNPU_MISSING");
+    return text != nullptr && std::string_view(text) == "ops";
+  }();
+  if (!missing) [[likely]]
+    return {};
+  std::string_view name = op.name;
+  if (name.starts_with("aclnn")) name.remove_prefix(5);
+  return Error(Code::kOpNotFound, "EZ9999: {}: Cannot find bin of op {}: the package of kernels is not installed.", op.name, name)
+      .Remedy("Install the kernels (ops) package of this chip and CANN release; here anynpu run --missing ops left it out.");
+}
+
 }  // namespace
 
 Platform& ThePlatform() {
@@ -294,6 +311,9 @@ Result<Executor*> Plan(const OpDef& op, const uint64_t* words) {
 
   Planning planning(op, e);
   planning.args = Args(e.arguments.data());
+  NPU_TRY(KernelsMissing(op));
+  if (parity::On()) [[unlikely]]
+    NPU_TRY(rule::check::ChipTypes(planning, Rule{&rule::kChipTypes}));
   for (size_t r = 0; r < op.rule_count; ++r) NPU_TRY(op.rules[r].kind->check(planning, op.rules[r]));
   if (op.prepare != nullptr) NPU_TRY(op.prepare(planning));
   e.nothing_to_do = NothingToDo(op, planning.args);

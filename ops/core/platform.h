@@ -13,6 +13,8 @@ struct Platform {
   void* (*local)(const void* client) = nullptr;
   // Whether `bytes` from `client` on are device memory that is allocated; the text begins with "function: param".
   Status (*check)(const void* client, size_t bytes, std::string_view function, std::string_view param) = nullptr;
+  // The chip that the cards are, as aclrtGetSocName names it; asked in parity mode only.
+  std::string_view (*chip)() = nullptr;
   // Whether kernels that run on physical `card` reach the memory at a kernel's address.
   Status (*reach)(const void* local, int card, std::string_view function, std::string_view param) = nullptr;
 };

@@ -1,13 +1,16 @@
 #include "ops/core/trace.h"
 
 #include <fcntl.h>
+#include <strings.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <mutex>
 #include <string_view>
 
+#include "base/log/log.h"
 #include "base/os/fd.h"
 #include "base/os/process.h"
 #include "ops/core/describe.h"
@@ -20,6 +23,13 @@ const char* Folder() {
   const char* folder = std::getenv("ANYNPU_TRACE");
   return folder != nullptr && *folder != 0 ? folder : nullptr;
 }
+
+// The article's switch; its values are compared without regard to case.
+bool ProfilingAsked() {
+  const char* text = std::getenv("PROFILING_MODE");
+  return text != nullptr && strcasecmp(text, "true") == 0;
+}
+std::atomic<bool> profiling{ProfilingAsked()};
 
 // One file for each process; a forked child opens its own. Lines are written whole and at once: a process may end
 // anyhow.
@@ -136,11 +146,12 @@ std::string_view KernelName(const OpDef& op) {
 
 }  // namespace
 
-std::atomic<bool> Trace::on_{Folder() != nullptr};
+std::atomic<bool> Trace::on_{Folder() != nullptr || ProfilingAsked()};
 
 void Trace::Reload() {
   TheSink().Close();
-  on_.store(Folder() != nullptr, std::memory_order_relaxed);
+  profiling.store(ProfilingAsked(), std::memory_order_relaxed);
+  on_.store(Folder() != nullptr || ProfilingAsked(), std::memory_order_relaxed);
 }
 
 std::string Trace::Line(const OpDef& op, const Args& args, double ts_us, double us, int tid, const Status& status) {
@@ -158,12 +169,40 @@ std::string Trace::Line(const OpDef& op, const Args& args, double ts_us, double 
       status.ok() ? "" : ", \"failed\": " + Quoted(status.text()), list);
 }
 
+namespace {
+
+// The operator's tensors in a few words: types and shapes, at most so many.
+std::string Tensors(const OpDef& op, const Args& args) {
+  constexpr int kMost = 8;
+  std::string text;
+  int count = 0;
+  for (size_t p = 0; p < op.params.size(); ++p) {
+    if (op.params[p].kind != Kind::tensor && op.params[p].kind != Kind::tensor_list) continue;
+    for (const Tensor& t : args.Many<Tensor>(Token{static_cast<uint8_t>(p)})) {
+      if (t.dtype == DType::none) continue;
+      if (++count > kMost) return text + " ...";
+      text += fmt::format(" {}{}", Name(t.dtype), List(t.Shape()));
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
 void Trace::Ran(const OpDef& op, const Args& args, Clock::time_point start, Clock::time_point end,
                 const Status& status) {
+  if (profiling.load(std::memory_order_relaxed)) {
+    log::WriteEvent("PROFILING",
+                    fmt::format("{} {:.1f} us{}{}", op.name, Microseconds(end - start), Tensors(op, args),
+                                status.ok() ? "" : " failed"),
+                    NPU_HERE);
+    if (Folder() == nullptr) return;
+  }
   TheSink().Write(Line(op, args, Microseconds(start.time_since_epoch()), Microseconds(end - start), gettid(), status));
 }
 
 void Trace::Refused(const OpDef& op, const Status& why) {
+  if (Folder() == nullptr) return;
   TheSink().Write(fmt::format("{{\"op\": \"{}\", \"ts_us\": {:.3f}, \"tid\": {}, \"refused\": {}}}", op.name,
                               Microseconds(Clock::now().time_since_epoch()), gettid(), Quoted(why.text())));
 }

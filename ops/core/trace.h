@@ -8,6 +8,10 @@
 //
 // Strides stand there when they are not row-major. A call that phase one refused has "refused" (the text) instead of
 // times. Off, a call pays one load.
+//
+// PROFILING_MODE=true writes the time of each operator to the log instead or as well, as an event of module PROFILING:
+//
+//   [EVENT] PROFILING(4711,python):2026-11-30-17:05:11.123.456 [trace.cc:180]4712 aclnnAdd 12.3 us float32[2, 3] float32[2, 3]
 #pragma once
 
 #include <atomic>

@@ -5,8 +5,10 @@
 #include <unordered_map>
 
 #include "base/handle/table.h"
+#include "base/parity/parity.h"
 #include "device/faults/act.h"
 #include "runtime/callback/callback.h"
+#include "runtime/context/chip_limits.h"
 #include "runtime/context/default_device.h"
 #include "runtime/context/devices.h"
 #include "runtime/context/kinds.h"
@@ -150,6 +152,12 @@ Status Context::AddStream(const StreamOptions& options, const char* function, vo
   NPU_ASSIGN(device::Machine * machine, TheMachine());
   const uint32_t limit = machine->profile().max_streams;
   const auto id = stream_ids().Take(card_, limit);
+  if (id && parity::On()) [[unlikely]] {
+    if (Status status = CheckLimit("streams", machine->profile().soc, *id + 1, function, Code::kNoStreamResource); !status.ok()) {
+      stream_ids().Give(card_, *id);
+      return status;
+    }
+  }
   if (!id) {
     return Error(Code::kNoStreamResource, "{}: device {} ({}) has {} streams, which is its limit.", function, device_,
                  machine->profile().soc, limit)

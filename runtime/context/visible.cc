@@ -64,7 +64,8 @@ Visible ReadVisible(const char* value, int cards) {
 
 Status Visible::Explain(int logical, const char* function) const {
   const size_t count = physical.size();
-  std::string why = fmt::format("EE1001: {}: device {} does not exist; ", function, logical);
+  std::string why = fmt::format("EE1001: {}: invalid device={}{}: device {} does not exist; ", function, logical,
+                                set ? ", input visible devices:" + value : "", logical);
   why += count == 0   ? std::string("no card is visible")
          : count == 1 ? std::string("the only one is 0")
                       : fmt::format("devices are 0 to {}", count - 1);

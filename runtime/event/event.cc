@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "base/handle/table.h"
+#include "base/parity/parity.h"
+#include "runtime/context/chip_limits.h"
 #include "runtime/context/context.h"
 #include "runtime/context/devices.h"
 #include "runtime/context/kinds.h"
@@ -324,7 +326,14 @@ Result<void*> MakeEvent(const Event::Options& options, const char* function) {
   if (counted) {
     NPU_ASSIGN(device::Machine * machine, TheMachine());
     const uint32_t limit = machine->profile().max_events;
-    if (plain_events[card].fetch_add(1, std::memory_order_relaxed) >= limit) {
+    const uint32_t before = plain_events[card].fetch_add(1, std::memory_order_relaxed);
+    if (parity::On()) [[unlikely]] {
+      if (Status status = CheckLimit("events", machine->profile().soc, before + 1, function, Code::kNoEventResource); !status.ok()) {
+        plain_events[card].fetch_sub(1, std::memory_order_relaxed);
+        return status;
+      }
+    }
+    if (before >= limit) {
       plain_events[card].fetch_sub(1, std::memory_order_relaxed);
       return Error(Code::kNoEventResource, "{}: device {} ({}) has {} events, which is its limit.", function, context->device(),
                    machine->profile().soc, limit)

@@ -31,7 +31,7 @@ extern "C" NPU_EXPORT void aclAppLog(aclLogLevel logLevel, const char* func, con
   va_list arguments;
   va_start(arguments, fmt);
   npu::boundary::Value<int>("aclAppLog", [&] {
-    npu::log::Write(level, "app", fmt::format("{} {}:{} {}", func, file, line, Format(fmt, arguments)));
+    npu::log::Write(level, "APP", fmt::format("{}: {}", func, Format(fmt, arguments)), {file, static_cast<int>(line)});
     return 0;
   });
   va_end(arguments);

@@ -28,6 +28,10 @@ Status Reach(const void* local, int card, std::string_view function, std::string
     return hbm::Check(client, bytes, function, param);
   };
   ops::ThePlatform().reach = Reach;
+  ops::ThePlatform().chip = [] {
+    const Result<device::Machine*> machine = rt::TheMachine();
+    return machine.ok() ? std::string_view((*machine)->profile().soc) : std::string_view();
+  };
   return true;
 }();
 }  // namespace

@@ -1,3 +1,4 @@
+#include "tools/check/check.h"
 #include "tools/doctor/doctor.h"
 #include "tools/doctor/explain/cli.h"
 #include "tools/inject/inject.h"
@@ -7,7 +8,8 @@
 int main(int argc, char** argv) {
   return npu::launch::Main(
       argc, argv,
-      {{"explain", "Explain a code, an error text, a log or an operator, offline", npu::doctor::Explain},
+      {{"check-here", "The self-test in the environment as it is (anynpu check chooses)", npu::check::SelfCheck},
+       {"explain", "Explain a code, an error text, a log or an operator, offline", npu::doctor::Explain},
        {"ranks", "Who is in which communicator, what each rank does and whom it waits for", npu::ranks::Main},
        {"inject", "Let a card, a link or a call fail on purpose", npu::inject::Inject},
        {"clear", "End faults that were injected", npu::inject::Clear},

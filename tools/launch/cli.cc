@@ -14,10 +14,12 @@
 #include "device/machine/machine.h"
 #include "device/profile/profile.h"
 #include "tools/launch/bench.h"
+#include "tools/launch/child.h"
 #include "tools/launch/devices.h"
 #include "tools/launch/environment.h"
 #include "tools/launch/install.h"
 #include "tools/launch/mpi.h"
+#include "tools/launch/parity.h"
 #include "tools/launch/traced.h"
 #include "tools/launch/tree.h"
 #include "tools/trace/replay.h"
@@ -79,7 +81,16 @@ Result<Variables> Prepare(const MachineOptions& options) {
     NPU_ASSIGN(const fs::path cache, CacheFolder());
     NPU_ASSIGN(home, HomeFor(tree, device::kDefaultCann, *config.cann, cache));
   }
-  for (auto& variable : EnvironmentFor(tree, home, FromProcess)) variables.push_back(std::move(variable));
+  fs::path libraries = tree;
+  if (const std::string missing = FromProcess("ANYNPU_MISSING").value_or(""); missing == "driver") {
+    NPU_ASSIGN(const fs::path cache, CacheFolder());
+    NPU_ASSIGN(home, HomeWithoutDriver(home, cache));
+    libraries = home;
+  }
+  for (auto& variable : EnvironmentFor(libraries, home, FromProcess)) variables.push_back(std::move(variable));
+  // In parity mode torch_npu's queue stays as it is on a card.
+  if (std::getenv("ANYNPU_PARITY") != nullptr && std::getenv("TASK_QUEUE_ENABLE") == nullptr)
+    std::erase_if(variables, [](const auto& variable) { return variable.first == "TASK_QUEUE_ENABLE"; });
   return variables;
 }
 
@@ -152,6 +163,25 @@ int Run(const MachineOptions& options, bool quiet, bool dev_nodes, const std::ve
   }
   Export(*variables);
   return Execute(command);
+}
+
+// The command as a child in parity mode, and the report of it. torch_npu's queue keeps the setting that it has on a card.
+int RunInParity(const MachineOptions& options, const std::string& mode, bool quiet, bool dev_nodes, const std::vector<std::string>& command) {
+  if (mode != "refuse" && mode != "warn") {
+    fmt::print(stderr, "anynpu run: --parity={} is not known; it is --parity (refuse) or --parity=warn\n", mode);
+    return kUsage;
+  }
+  Result<Folder> folder = Folder::Make("anynpu run --parity");
+  if (!folder.ok()) return Fail(folder.status());
+  setenv("ANYNPU_PARITY", mode.c_str(), 1);
+  setenv("ANYNPU_PARITY_REPORT", folder->path().c_str(), 1);
+  const int code = RunChild("anynpu run", [&] { return Run(options, quiet, dev_nodes, command); });
+  Export(options.Asked());
+  Result<device::MachineConfig> config = device::ConfigFromEnvironment();
+  const std::string soc(config.ok() && config->soc ? *config->soc : std::string(device::kDefaultSoc));
+  const device::Profile* profile = device::FindProfile(soc);
+  fmt::print(stderr, "{}", ParityText(ReadParity(folder->path()), profile != nullptr ? std::string(profile->soc) : soc, mode == "refuse"));
+  return code;
 }
 
 int PrintEnvironment(const MachineOptions& options) {
@@ -262,6 +292,16 @@ int Check(const MachineOptions& options, const std::string& what, const std::str
   return Run(options, /*quiet=*/true, /*dev_nodes=*/false, words);
 }
 
+// `anynpu check`: the self-test in the environment as it is when that has a toolkit, else with the software cards.
+int SelfCheck(const MachineOptions& options, std::vector<std::string> words) {
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  words.insert(words.begin(), {self.string(), "check-here"});
+  const char* home = std::getenv("ASCEND_HOME_PATH");
+  const bool as_it_is = options.Asked().empty() && home != nullptr && fs::is_directory(home, error);
+  return as_it_is ? Execute(words) : Run(options, /*quiet=*/true, /*dev_nodes=*/false, words);
+}
+
 // Words behind the first `--` belong to the command, whatever they look like.
 std::vector<std::string> SplitCommand(int& argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
@@ -297,6 +337,10 @@ int Main(int argc, char** argv, const std::vector<Command>& commands) {
                 "watch device memory: use before write and after free, out of bounds, host use, stream order, leaks (--strict=warn: "
                 "without an exit code of its own)")
       ->check(CLI::IsMember({"1", "warn"}));
+  std::string parity;
+  std::string missing;
+  CLI::Option* without = run->add_option("--missing", missing, "driver or ops: as on a machine without the driver, or without the package of kernels")->type_name("WHAT");
+  run->add_flag("--parity{refuse}", parity, "refuse what the chosen card refuses; --parity=warn lists it and goes on");
   run->add_flag("--dev-nodes", dev_nodes, "show /dev/davinci* to the command (needs user and mount namespaces)");
   run->add_flag("--mpi", mpi, "mpirun or srun follows: give its ranks RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT");
   run->add_flag("--legacy-hccl-rules", legacy_rules, "warn of calls that a widely read article says HCCL refuses (real HCCL takes them)");
@@ -344,11 +388,12 @@ int Main(int argc, char** argv, const std::vector<Command>& commands) {
   replay->add_option("--times", replaying.times, "runs of each call (20)")->type_name("N")->check(CLI::Range(1, 1'000'000));
   for (const Command& brought : commands) app.add_subcommand(brought.name, brought.help);
   for (const auto& [name, help] : kMonitors) app.add_subcommand(name, help);
-  std::string check_what, check_python = "python3";
-  CLI::App* check = app.add_subcommand("check", "Compare with torch on the CPU: anynpu check ops [--help and options of the check]");
+  std::string check_python = "python3";
+  CLI::App* check = app.add_subcommand(
+      "check", "A self-test of the installation with a score; anynpu check ops compares operators with torch on the CPU");
+  check->footer("anynpu check-here --help lists the options of the self-test, anynpu check ops -- --help those of the comparison.");
   options.AddTo(*check);
   check->add_option("--python", check_python, "a Python with torch and torch_npu (default: python3)")->type_name("PROGRAM");
-  check->add_option("what", check_what, "ops: torch.testing's operator database")->required()->type_name("CHECK");
   check->prefix_command();
   CLI::App* version = app.add_subcommand("version", "Print versions");
   CLI11_PARSE(app, argc, argv);
@@ -363,6 +408,14 @@ int Main(int argc, char** argv, const std::vector<Command>& commands) {
       command = for_mpi.take();
     }
     BeStrict(strict);
+    if (*without) {
+      if (missing != "driver" && missing != "ops") {
+        fmt::print(stderr, "anynpu run: --missing {} is not known; it is driver or ops\n", missing);
+        return kUsage;
+      }
+      setenv("ANYNPU_MISSING", missing.c_str(), 1);
+    }
+    if (!parity.empty()) return RunInParity(options, parity, quiet, dev_nodes, command);
     return Run(options, quiet, dev_nodes, command);
   }
   if (*mpi_rank) return MpiRank(master, command.empty() ? mpi_rank->remaining() : command);
@@ -377,7 +430,10 @@ int Main(int argc, char** argv, const std::vector<Command>& commands) {
   if (*check) {
     std::vector<std::string> words = check->remaining();
     words.insert(words.end(), command.begin(), command.end());
-    return Check(options, check_what, check_python, words);
+    if (words.empty() || words[0].starts_with('-')) return SelfCheck(options, words);
+    const std::string what = words[0];
+    words.erase(words.begin());
+    return Check(options, what, check_python, words);
   }
   if (*version) {
     fmt::print("anynpu {}, reports CANN {} and driver {} unless asked otherwise\n", NPU_VERSION, device::kDefaultCann,

@@ -1,31 +1,18 @@
 #include "tools/launch/traced.h"
 
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <utility>
 
+#include "tools/launch/child.h"
 #include "tools/trace/summary.h"
 
 namespace npu::launch {
 namespace fs = std::filesystem;
-namespace {
-
-constexpr int kCannotStart = 126, kBySignal = 128;
-std::atomic<pid_t> child{0};
-
-// Signals that end programs are handed on; the list is told when the child has ended.
-void HandOn(int signal) {
-  if (const pid_t pid = child.load(); pid > 0) kill(pid, signal);
-}
-
-}  // namespace
 
 Traced::Traced(TraceOptions options, fs::path folder, bool keep)
     : options_(std::move(options)), folder_(std::move(folder)), keep_(keep) {}
@@ -65,26 +52,7 @@ Result<Traced> Traced::Begin(const TraceOptions& options) {
   return Traced(options, folder, !options.folder.empty());
 }
 
-int Traced::Child(const std::function<int()>& body) {
-  const pid_t pid = fork();
-  if (pid == 0) _exit(body());
-  if (pid < 0) {
-    fmt::print(stderr, "anynpu trace: no process can be started: {}\n", std::strerror(errno));
-    return kCannotStart;
-  }
-  child.store(pid);
-  struct sigaction action {};
-  action.sa_handler = HandOn;
-  sigaction(SIGTERM, &action, nullptr);
-  sigaction(SIGHUP, &action, nullptr);
-  action.sa_handler = SIG_IGN;  // a terminal gives these to the child as well
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGQUIT, &action, nullptr);
-  int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : kBySignal + WTERMSIG(status);
-}
+int Traced::Child(const std::function<int()>& body) { return RunChild("anynpu trace", body); }
 
 Status Traced::Tell() const {
   NPU_ASSIGN(const std::vector<trace::Record> records, trace::Read(folder_));

@@ -91,26 +91,46 @@ Result<fs::path> CacheFolder() {
   return base / "anynpu";
 }
 
-Result<fs::path> HomeFor(const fs::path& tree, std::string_view made_with, std::string_view version,
-                         const fs::path& cache) {
-  if (version == made_with) return tree;
+namespace {
+
+// A folder in the cache that `fill` makes once for this form of `from`; an installation made anew gets another.
+Result<fs::path> FormOf(const fs::path& from, const std::string& form, const fs::path& cache, const std::function<void(const fs::path&)>& fill) {
   try {
-    // A tree that was installed anew has another time and gets another folder.
-    const auto time = fs::last_write_time(tree).time_since_epoch().count();
-    const size_t key = std::hash<std::string>{}(fmt::format("{}:{}", tree.string(), time));
-    const fs::path home = cache / fmt::format("cann-{}-{:016x}", version, key);
+    const auto time = fs::last_write_time(from).time_since_epoch().count();
+    const size_t key = std::hash<std::string>{}(fmt::format("{}:{}", from.string(), time));
+    const fs::path home = cache / fmt::format("{}-{:016x}", form, key);
     if (fs::exists(home)) return home;
-    const fs::path fresh = cache / fmt::format(".new-{}-{}", getpid(), version);
+    const fs::path fresh = cache / fmt::format(".new-{}-{}", getpid(), form);
     fs::remove_all(fresh);
-    LayLinks(tree, fresh, made_with, version);
+    fill(fresh);
     std::error_code lost_race;
     fs::rename(fresh, home, lost_race);
     if (lost_race) fs::remove_all(fresh);
     return home;
   } catch (const fs::filesystem_error& e) {
-    return Error(Code::kInvalidFile, "anynpu: the folder that reports CANN {} cannot be made: {}", version, e.what())
+    return Error(Code::kInvalidFile, "anynpu: the folder {} cannot be made: {}", form, e.what())
         .Remedy("Point XDG_CACHE_HOME to a folder that you may write.");
   }
+}
+
+}  // namespace
+
+Result<fs::path> HomeFor(const fs::path& tree, std::string_view made_with, std::string_view version,
+                         const fs::path& cache) {
+  if (version == made_with) return tree;
+  return FormOf(tree, fmt::format("cann-{}", version), cache, [&](const fs::path& fresh) { LayLinks(tree, fresh, made_with, version); });
+}
+
+Result<fs::path> HomeWithoutDriver(const fs::path& home, const fs::path& cache) {
+  return FormOf(home, "no-driver", cache, [&](const fs::path& fresh) {
+    fs::create_directories(fresh / "lib64");
+    for (const auto& entry : fs::directory_iterator(home)) {
+      if (entry.path().filename() != "lib64") fs::create_symlink(entry.path(), fresh / entry.path().filename());
+    }
+    for (const auto& entry : fs::directory_iterator(home / "lib64")) {
+      if (entry.path().filename() != "libascend_hal.so") fs::create_symlink(entry.path(), fresh / "lib64" / entry.path().filename());
+    }
+  });
 }
 
 }  // namespace npu::launch

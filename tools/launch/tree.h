@@ -19,6 +19,9 @@ Result<std::filesystem::path> FindTree(const std::filesystem::path& program);
 Result<std::filesystem::path> HomeFor(const std::filesystem::path& tree, std::string_view made_with,
                                       std::string_view version, const std::filesystem::path& cache);
 
+// The same tree as it is on a machine without a driver: links to all of it but libascend_hal.so.
+Result<std::filesystem::path> HomeWithoutDriver(const std::filesystem::path& home, const std::filesystem::path& cache);
+
 // $XDG_CACHE_HOME/anynpu or ~/.cache/anynpu; made when absent.
 Result<std::filesystem::path> CacheFolder();
 

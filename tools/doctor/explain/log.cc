@@ -62,10 +62,21 @@ bool Earlier(const Place& a, const Place& b) {
   return a.order < b.order;
 }
 
-// On one line a phrase says more than the code that stands beside it.
+// Causes of numbers that stand before most texts of a library, whatever happened.
+bool General(const Answer& answer) {
+  for (std::string_view key : {"bad-argument", "runtime-internal", "op-internal", "driver-internal", "not-supported"}) {
+    if (answer.cause->key == key) return true;
+  }
+  return false;
+}
+
+// On one line a phrase says more than the code that stands beside it, and a code with a cause of its own more than the number
+// that begins the text of every refused argument.
 bool Before(const Finding& a, const Finding& b) {
   if (a.first.file != b.first.file || a.first.line != b.first.line) return Earlier(a.first, b.first);
-  return (a.kind == Kind::root || a.kind == Kind::fault) && a.answer->code.empty() && !b.answer->code.empty();
+  if (a.kind != Kind::root && a.kind != Kind::fault) return false;
+  if (a.answer->code.empty() != b.answer->code.empty()) return a.answer->code.empty();
+  return !General(*a.answer) && General(*b.answer);
 }
 
 }  // namespace

@@ -1,0 +1,73 @@
+#include "base/os/script_line.h"
+
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/os/fd.h"
+
+namespace npu::os {
+namespace {
+
+using ThreadState = void* (*)();
+using Dump = void (*)(int, void*);
+
+constexpr size_t kLongestListing = 64 << 10;
+
+// `  File "train.py", line 41 in step` -> `train.py:41 in step`; empty for other lines.
+std::string Readable(std::string_view line) {
+  constexpr std::string_view kFile = "File \"", kLine = "\", line ";
+  const size_t begin = line.find(kFile);
+  if (begin == std::string_view::npos) return {};
+  const size_t end = line.find(kLine, begin);
+  if (end == std::string_view::npos) return {};
+  const std::string_view file = line.substr(begin + kFile.size(), end - begin - kFile.size());
+  return std::string(file) + ":" + std::string(line.substr(end + kLine.size()));
+}
+
+bool OfAPackage(std::string_view line) {
+  for (const std::string_view part : {"/site-packages/", "/dist-packages/", "/lib/python", "<frozen "}) {
+    if (line.find(part) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string LineOfInterest(const std::string& listing) {
+  std::string first;
+  for (size_t at = 0; at < listing.size();) {
+    const size_t end = std::min(listing.find('\n', at), listing.size());
+    const std::string_view line = std::string_view(listing).substr(at, end - at);
+    at = end + 1;
+    std::string readable = Readable(line);
+    if (readable.empty()) continue;
+    if (!OfAPackage(line)) return readable;
+    if (first.empty()) first = std::move(readable);
+  }
+  return first;
+}
+
+std::string ScriptLine() noexcept {
+  try {
+    const auto state = reinterpret_cast<ThreadState>(dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState"));
+    const auto dump = reinterpret_cast<Dump>(dlsym(RTLD_DEFAULT, "_Py_DumpTraceback"));
+    if (state == nullptr || dump == nullptr) return {};
+    void* const mine = state();
+    if (mine == nullptr) return {};
+    const Fd file(memfd_create("anynpu-frames", MFD_CLOEXEC));
+    if (!file) return {};
+    dump(file.get(), mine);
+    std::string listing(kLongestListing, '\0');
+    const ssize_t n = pread(file.get(), listing.data(), listing.size(), 0);
+    listing.resize(n > 0 ? static_cast<size_t>(n) : 0);
+    return LineOfInterest(listing);
+  } catch (...) {
+    return {};
+  }
+}
+
+}  // namespace npu::os

@@ -1,0 +1,31 @@
+#include "base/os/script_line.h"
+
+#include <gtest/gtest.h>
+
+namespace npu::os {
+namespace {
+
+TEST(ScriptLine, IsEmptyWithoutAnInterpreter) { EXPECT_EQ(ScriptLine(), ""); }
+
+// As interpreters write it, innermost first.
+TEST(ScriptLine, TheFirstFrameOutsideOfPackagesCounts) {
+  EXPECT_EQ(LineOfInterest("Stack (most recent call first):\n"
+                           "  File \"/venv/lib/python3.11/site-packages/torch/nn/functional.py\", line 7 in linear\n"
+                           "  File \"/home/me/train.py\", line 41 in step\n"
+                           "  File \"/home/me/train.py\", line 60 in <module>\n"),
+            "/home/me/train.py:41 in step");
+  EXPECT_EQ(LineOfInterest("  File \"<string>\", line 3 in <module>\n"), "<string>:3 in <module>");
+}
+
+TEST(ScriptLine, OfPackagesAloneTheInnermostIsTaken) {
+  EXPECT_EQ(LineOfInterest("  File \"/x/site-packages/a.py\", line 1 in f\n  File \"/x/site-packages/b.py\", line 2 in g\n"),
+            "/x/site-packages/a.py:1 in f");
+}
+
+TEST(ScriptLine, BrokenListingsAreHarmless) {
+  for (const char* text : {"", "\n\n", "  File \"", "  File \"x\", line ", "no frames"}) LineOfInterest(text);
+  EXPECT_EQ(LineOfInterest("nothing"), "");
+}
+
+}  // namespace
+}  // namespace npu::os
