@@ -3,9 +3,9 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
+import textwrap
 import time
-
-import pytest
 
 from conftest import program, until
 from test_npu_smi import value
@@ -189,9 +189,6 @@ def test_subscribers_hear_of_each_change_once(machine):
     time.sleep(0.5)
     print(heard)
     """
-    import sys
-    import textwrap
-
     line = [program(), "run", "-q", "--", sys.executable, "-c", DCMI + textwrap.dedent(text)]
     client = subprocess.Popen(line, env=machine.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert client.stdout.readline().strip() == "0"
@@ -261,8 +258,6 @@ print(all_reduce(), flush=True)
 
 
 def two_rounds(machine, between) -> list[str]:
-    import sys
-
     client = subprocess.Popen([program(), "run", "-q", "--", sys.executable, "-c", ALL_REDUCE], env=machine.env, stdin=subprocess.PIPE,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     first = client.stdout.readline().strip()

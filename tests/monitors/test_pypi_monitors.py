@@ -65,6 +65,15 @@ def test_nptop(machine, installed):
     assert look()["devices"][1]["memory_used_mb"] == 2922 and not look()["processes"]
 
 
+def test_eight_cards_have_no_line_that_a_parser_stumbles_over(make_machine, installed):
+    """R049: eight 910B3, each idle."""
+    machine = make_machine("--soc", "Ascend910B3", "-n", "8")
+    done = run(machine, installed("nptop"), sys.executable, "-c", "from nputop.cli import run; raise SystemExit(run(['--json']))")
+    seen = json.loads(done.stdout)
+    assert [(d["index"], d["name"], d["memory_total_mb"]) for d in seen["devices"]] == [(i, "910B3", 65536) for i in range(8)] and not seen["processes"]
+    assert machine.smi("info").count("No running processes found in NPU") == 8
+
+
 def screen(machine, folder: str, command: str, wanted, keys: str = "q") -> str:
     """What a full-screen program shows in tmux once `wanted(text)` is true."""
     name = f"t{os.getpid()}-{time.monotonic_ns()}"
