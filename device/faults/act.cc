@@ -58,7 +58,8 @@ Status EccError(StateLayout& layout, int card) {
     if (const int on = fault.card.load(kRelaxed); on >= 0 && on != card) continue;
     for (uint64_t told = fault.amount.load(kRelaxed); told < fault.acted.load(kRelaxed);) {
       if (!fault.amount.compare_exchange_weak(told, told + 1, kRelaxed)) continue;
-      return Error(fault::kHbmEcc, "Card {}: HBM MULTI BIT ECC, Uncorrectable ECC, device_id={}, event_id=0x80e01801: {}.", card, card,
+      return Error(fault::kHbmEcc,
+                   "Card {}: HBM MULTI BIT ECC, Uncorrectable ECC, device_id={}, event_id=0x80e01801: {}.", card, card,
                    Injected(fault))
           .Remedy(kRemedy);
     }
@@ -89,9 +90,11 @@ Status Link(StateLayout& layout, int card, const std::function<Status()>& give_u
 double SlowFactor(const StateLayout& layout, int card, const TaskWork& work) {
   if (work.unit == static_cast<uint8_t>(Unit::kLink)) return 1;
   double factor = ThrottleFactor(layout.figures.boards[card]);
-  if (const FaultRecord* slow = Here(layout, FaultKind::kSlow, card)) factor *= slow->factor_permille.load(kRelaxed) / 1000.0;
-  const bool over_pcie = work.unit == static_cast<uint8_t>(Unit::kMemory) && (work.flow == static_cast<uint8_t>(Flow::kToDevice) ||
-                                                                             work.flow == static_cast<uint8_t>(Flow::kToHost));
+  if (const FaultRecord* slow = Here(layout, FaultKind::kSlow, card))
+    factor *= slow->factor_permille.load(kRelaxed) / 1000.0;
+  const bool over_pcie =
+      work.unit == static_cast<uint8_t>(Unit::kMemory) &&
+      (work.flow == static_cast<uint8_t>(Flow::kToDevice) || work.flow == static_cast<uint8_t>(Flow::kToHost));
   if (const FaultRecord* pcie = over_pcie ? Here(layout, FaultKind::kPcieDegraded, card) : nullptr) {
     factor *= 16.0 / static_cast<double>(std::clamp<uint64_t>(pcie->amount.load(kRelaxed), 1, 16));
   }
@@ -136,7 +139,8 @@ Status CheckDriver(const StateLayout& layout, int card, const char* function) {
   if (const FaultRecord* late = Here(layout, FaultKind::kDriverTimeout, card)) {
     const uint64_t ms = std::min<uint64_t>(late->amount.load(kRelaxed), 60'000);
     std::this_thread::sleep_for(milliseconds(ms));
-    return Error(fault::kDriverTimeout, "{}: the driver of card {} did not answer within {} ms: {}.", function, card, ms, Injected(*late))
+    return Error(fault::kDriverTimeout, "{}: the driver of card {} did not answer within {} ms: {}.", function, card,
+                 ms, Injected(*late))
         .Remedy(kRemedy);
   }
   return {};

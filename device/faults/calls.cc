@@ -24,7 +24,8 @@ StateLayout* LookedAt() {
   const std::lock_guard lock(mutex);
   if (file == nullptr) {
     auto config = ConfigFromEnvironment();
-    auto opened = config.ok() ? StateFile::Open(config->name, StateFile::Missing::kLeave) : Result<std::unique_ptr<StateFile>>(config.status());
+    auto opened = config.ok() ? StateFile::Open(config->name, StateFile::Missing::kLeave)
+                              : Result<std::unique_ptr<StateFile>>(config.status());
     if (!opened.ok() || *opened == nullptr || (*opened)->fresh()) return nullptr;
     file = opened->release();
     file->Unlock();

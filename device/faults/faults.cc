@@ -71,17 +71,21 @@ Status Check(const FaultSpec& spec, uint32_t cards) {
   if (facts == nullptr) return Error(Code::kInvalidParam, "There is no such fault.");
   const auto bad = [&](std::string_view what) { return Error(Code::kInvalidParam, "{}: {}.", facts->name, what); };
   if (spec.card >= static_cast<int>(cards)) {
-    return Error(Code::kInvalidParam, "{}: there is no card {}; the machine has cards 0 to {}.", facts->name, spec.card, cards - 1);
+    return Error(Code::kInvalidParam, "{}: there is no card {}; the machine has cards 0 to {}.", facts->name, spec.card,
+                 cards - 1);
   }
   if (!(spec.chance > 0 && spec.chance <= 1)) return bad("the probability must be above 0 and at most 1");
-  if (spec.kind == FaultKind::kSlow && !(spec.factor > 1 && spec.factor <= 1000)) return bad("the factor must be above 1 and at most 1000");
+  if (spec.kind == FaultKind::kSlow && !(spec.factor > 1 && spec.factor <= 1000))
+    return bad("the factor must be above 1 and at most 1000");
   if (spec.kind == FaultKind::kCallFails && (spec.call.empty() || spec.call.size() >= sizeof(FaultRecord::call)))
     return bad("a function's name is needed");
   if (spec.kind == FaultKind::kCallFails && spec.code == 0) return bad("a code other than 0 is needed");
   if (spec.kind == FaultKind::kErrorCode && spec.code == 0) return bad("a code of the fault list is needed");
   if (spec.kind == FaultKind::kHbmFragmentation && spec.amount > 99) return bad("the amount is a percentage up to 99");
-  if (spec.kind == FaultKind::kPcieDegraded && (spec.amount < 1 || spec.amount > 16)) return bad("the amount is 1 to 16 lanes");
-  if (spec.kind == FaultKind::kOverTemperature && (spec.amount < 60 || spec.amount > 150)) return bad("the amount is 60 to 150 degrees C");
+  if (spec.kind == FaultKind::kPcieDegraded && (spec.amount < 1 || spec.amount > 16))
+    return bad("the amount is 1 to 16 lanes");
+  if (spec.kind == FaultKind::kOverTemperature && (spec.amount < 60 || spec.amount > 150))
+    return bad("the amount is 60 to 150 degrees C");
   if (spec.kind == FaultKind::kLinkFlapping && spec.period_ms < 20) return bad("the period is at least 20 ms");
   return {};
 }
@@ -117,7 +121,8 @@ Result<uint32_t> AddFault(const MachineConfig& config, const FaultSpec& spec) {
     table.epoch.fetch_add(1, std::memory_order_release);
     return id;
   }
-  return Error(Code::kResourceExhausted, "The machine has {} faults already, which is the most it can have.", kMaxFaults)
+  return Error(Code::kResourceExhausted, "The machine has {} faults already, which is the most it can have.",
+               kMaxFaults)
       .Remedy("End some of them with anynpu clear.");
 }
 
@@ -189,11 +194,13 @@ bool Matches(FaultRecord& fault) {
 
 void CountWork(StateLayout& layout, int card) {
   for (FaultRecord& fault : layout.figures.faults.faults) {
-    if (fault.state.load(std::memory_order_acquire) != kFaultArmed || !At(fault, card) || !IsForThisProcess(fault)) continue;
+    if (fault.state.load(std::memory_order_acquire) != kFaultArmed || !At(fault, card) || !IsForThisProcess(fault))
+      continue;
     const auto kind = static_cast<FaultKind>(fault.kind.load(kRelaxed));
     if (kind == FaultKind::kCallFails || kind == FaultKind::kPacketLoss) continue;  // they count their own matches
     if (Strikes(kind)) {
-      if (fault.acted.load(kRelaxed) == 0 || fault.after.load(kRelaxed) > 0 || fault.chance_ppm.load(kRelaxed) < 1'000'000) {
+      if (fault.acted.load(kRelaxed) == 0 || fault.after.load(kRelaxed) > 0 ||
+          fault.chance_ppm.load(kRelaxed) < 1'000'000) {
         if (fault.times.load(kRelaxed) == 0) fault.times.store(1, kRelaxed);
         if (Matches(fault)) Strike(layout, fault, 1);
       }
@@ -225,7 +232,8 @@ CardHealth HealthOf(const StateLayout& layout, int card) {
     const FaultFacts* facts = FactsOf(kind);
     if (facts == nullptr || (kind == FaultKind::kLinkFlapping && FlapIsUp(layout, fault))) continue;
     out.health = std::max(out.health, facts->health);
-    const uint32_t code = kind == FaultKind::kErrorCode ? static_cast<uint32_t>(fault.code.load(kRelaxed)) : facts->dcmi_code;
+    const uint32_t code =
+        kind == FaultKind::kErrorCode ? static_cast<uint32_t>(fault.code.load(kRelaxed)) : facts->dcmi_code;
     if (code != 0 && out.codes.size() < 128 && std::find(out.codes.begin(), out.codes.end(), code) == out.codes.end()) {
       out.codes.push_back(code);
     }

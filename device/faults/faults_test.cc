@@ -123,7 +123,8 @@ TEST_F(FaultsTest, HangEndsWithTheFaultOrWhoGivesUp) {
   ISOLATED({
     ASSERT_TRUE(Join().ok());
     int asked = 0;
-    const Status gave_up = BeforeWork(Meter::Of(0), kKernel, [&] { return ++asked < 5 ? Status() : Error(Code::kTaskAbort, "enough"); });
+    const Status gave_up =
+        BeforeWork(Meter::Of(0), kKernel, [&] { return ++asked < 5 ? Status() : Error(Code::kTaskAbort, "enough"); });
     EXPECT_EQ(gave_up.code(), Code::kTaskAbort);
     asked = 0;
     EXPECT_TRUE(BeforeWork(Meter::Of(0), kKernel, [&] {

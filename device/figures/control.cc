@@ -27,7 +27,8 @@ Status SetSharing(const std::string& machine, int card, Sharing sharing) {
 Status ClearEcc(const std::string& machine, int card) {
   NPU_ASSIGN(const std::unique_ptr<StateFile> file, OpenFor(machine, card));
   CardBoard& board = file->layout().figures.boards[card];
-  for (auto* counter : {&board.ecc_single, &board.ecc_double, &board.isolated_single, &board.isolated_double}) counter->store(0, kRelaxed);
+  for (auto* counter : {&board.ecc_single, &board.ecc_double, &board.isolated_single, &board.isolated_double})
+    counter->store(0, kRelaxed);
   return {};
 }
 

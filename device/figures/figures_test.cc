@@ -79,8 +79,12 @@ TEST_F(FiguresTest, TwoLoadsOfKnownSizeGiveTheirRatio) {
   const uint64_t unit_ns = 1000 + random() % 100'000, ratio = 2 + random() % 7;
   const auto load = [&](int card, uint64_t tasks) {
     Meter& meter = Meter::Of(card);
-    const TaskWork work{.op = "aclnnMatmul", .unit = static_cast<uint8_t>(Unit::kVector), .flow = static_cast<uint8_t>(Flow::kKernel), .bytes = 4096};
-    for (uint64_t i = 0; i < tasks; ++i) meter.End(work, meter.Begin(work), {.planned_ns = static_cast<uint32_t>(unit_ns)});
+    const TaskWork work{.op = "aclnnMatmul",
+                        .unit = static_cast<uint8_t>(Unit::kVector),
+                        .flow = static_cast<uint8_t>(Flow::kKernel),
+                        .bytes = 4096};
+    for (uint64_t i = 0; i < tasks; ++i)
+      meter.End(work, meter.Begin(work), {.planned_ns = static_cast<uint32_t>(unit_ns)});
   };
   // Meters count into the process's own machine, which must be this one.
   ISOLATED({
@@ -174,11 +178,13 @@ TEST_F(FiguresTest, ResetsAndClearsTouchOnlyTheRunningLife) {
 }
 
 TEST_F(FiguresTest, OperatorsGoToTheirUnits) {
-  for (const char* cube : {"aclnnMm", "aclnnMatmul", "aclnnAddmm", "aclnnInplaceAddmm", "aclnnBatchMatMul", "aclnnConvolution", "aclnnConvolutionBackward",
-                           "aclnnFlashAttentionScoreGrad", "aclnnBaddbmm", "aclnnMv", "aclnnLSTM"}) {
+  for (const char* cube :
+       {"aclnnMm", "aclnnMatmul", "aclnnAddmm", "aclnnInplaceAddmm", "aclnnBatchMatMul", "aclnnConvolution",
+        "aclnnConvolutionBackward", "aclnnFlashAttentionScoreGrad", "aclnnBaddbmm", "aclnnMv", "aclnnLSTM"}) {
     EXPECT_EQ(UnitOfFunction(cube), Unit::kCube) << cube;
   }
-  for (const char* vector : {"aclnnAdd", "aclnnInplaceMul", "aclnnSoftmax", "aclnnLayerNorm", "aclnnMvlgamma", "aclnnForeachAddList", "aclnnReduceSum"}) {
+  for (const char* vector : {"aclnnAdd", "aclnnInplaceMul", "aclnnSoftmax", "aclnnLayerNorm", "aclnnMvlgamma",
+                             "aclnnForeachAddList", "aclnnReduceSum"}) {
     EXPECT_EQ(UnitOfFunction(vector), Unit::kVector) << vector;
   }
 }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr auto kRelaxed = std::memory_order_relaxed;
 constexpr double kPowerTauS = 0.4, kChipTauS = 12, kMemoryTauS = 20, kFaultTauS = 1;
-constexpr uint64_t kTurnLostNs = 1'000'000'000;  // who holds the turn so long has died with it
+constexpr uint64_t kTurnLostNs = 1'000'000'000;              // who holds the turn so long has died with it
 constexpr double kShareOf[kUnits] = {1.0, 0.7, 0.35, 0.25};  // of full power that a unit takes when it is all busy
 
 void Add(WorkSum* sum, const WorkCounters& done) {
@@ -51,7 +51,8 @@ uint64_t Grown(std::atomic<uint64_t>& seen, uint64_t now) {
 }
 
 void Heat(StateLayout& layout, CardBoard& board, uint32_t card, double dt_s) {
-  const Profile* profile = FindProfile(std::string_view(layout.header.soc, strnlen(layout.header.soc, sizeof layout.header.soc)));
+  const Profile* profile =
+      FindProfile(std::string_view(layout.header.soc, strnlen(layout.header.soc, sizeof layout.header.soc)));
   if (profile == nullptr) return;
   double load = 0;
   for (size_t u = 0; u < kUnits; ++u) load += kShareOf[u] * board.use_permille[u].load(kRelaxed) / 1000.0;
@@ -68,8 +69,9 @@ void Heat(StateLayout& layout, CardBoard& board, uint32_t card, double dt_s) {
   const double heat = (power - idle_w) / (busy_w - idle_w);
   const FaultRecord* hot = ActiveFault(layout, FaultKind::kOverTemperature, static_cast<int>(card));
   const double asked = hot == nullptr ? 0 : static_cast<double>(hot->amount.load(kRelaxed));
-  chip = hot == nullptr ? Approach(chip, idle_c + (busy_c - idle_c) * heat, dt_s, chip > kThrottleFromC ? kFaultTauS : kChipTauS)
-                        : Approach(chip, asked, dt_s, kFaultTauS);
+  chip = hot == nullptr
+             ? Approach(chip, idle_c + (busy_c - idle_c) * heat, dt_s, chip > kThrottleFromC ? kFaultTauS : kChipTauS)
+             : Approach(chip, asked, dt_s, kFaultTauS);
   memory = Approach(memory, chip - 2, dt_s, hot == nullptr && memory < kThrottleFromC ? kMemoryTauS : kFaultTauS * 2);
   const auto micro = [](double value) { return static_cast<uint64_t>(std::clamp(value, 0.0, 2000.0) * 1e6); };
   board.power_uw.store(micro(power), kRelaxed);

@@ -10,8 +10,9 @@ namespace {
 
 // Parts of names whose work runs on the cube unit.
 constexpr std::array<std::string_view, 20> kCube = {
-    "Matmul", "MatMul", "Addmm", "Baddbmm", "Bmm", "Addbmm", "Addmv", "Conv", "FlashAttention", "InferAttention",
-    "FlashScore", "LSTM", "Lstm", "GRU", "Gru", "Gemm", "Linalg", "Mm", "Mv", "Einsum"};
+    "Matmul", "MatMul",         "Addmm",          "Baddbmm",    "Bmm",  "Addbmm", "Addmv",
+    "Conv",   "FlashAttention", "InferAttention", "FlashScore", "LSTM", "Lstm",   "GRU",
+    "Gru",    "Gemm",           "Linalg",         "Mm",         "Mv",   "Einsum"};
 
 std::string_view Bare(std::string_view function) {
   for (const std::string_view prefix : {"aclnn", "acl", "Inplace"}) {

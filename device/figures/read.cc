@@ -41,7 +41,8 @@ void ReadProcesses(const StateLayout& layout, uint32_t card, uint64_t now_ns, Ca
     }
     const bool open = slot.cards[card].open.load(kRelaxed) != 0;
     if (used == 0 && !open) continue;
-    CardProcess process{slot.pid.load(kRelaxed), slot.pid_namespace.load(kRelaxed), TextIn(slot.command), used, open, {}};
+    CardProcess process{
+        slot.pid.load(kRelaxed), slot.pid_namespace.load(kRelaxed), TextIn(slot.command), used, open, {}};
     const WorkSum sum = SumOf(work, now_ns);
     for (size_t u = 0; u < kUnits; ++u) process.busy_s[u] = Seconds(sum.busy_ns[u]);
     c->processes.push_back(std::move(process));

@@ -1,5 +1,5 @@
-// One piece of a card's work, between the card's meters and the faults that were asked for (device/figures, device/meters,
-// device/faults).
+// One piece of a card's work, between the card's meters and the faults that were asked for (device/figures,
+// device/meters, device/faults).
 //
 //   Outcome outcome = RunMetered(pool.meter(), work, {.planned_ns = cost}, give_up, [&] { return task.Run(context); },
 //                                [&](const Status& why) { task.Drop(why); });
@@ -43,8 +43,9 @@ Outcome RunMetered(device::Meter& meter, const TaskWork& work, const MeteredRun&
     throw;  // the stream makes a status of it
   }
   if (kernel) device::meters::KernelEnds(meter.card(), work.op, work.op, kernel_began);
-  meter.End(work, began,
-            {.done = outcome.step == Outcome::Step::kDone, .failed = !outcome.status.ok(), .planned_ns = how.planned_ns});
+  meter.End(
+      work, began,
+      {.done = outcome.step == Outcome::Step::kDone, .failed = !outcome.status.ok(), .planned_ns = how.planned_ns});
   return outcome;
 }
 

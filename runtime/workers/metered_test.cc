@@ -27,7 +27,8 @@ device::MachineConfig Config() {
 // Work that says what it does.
 class CountedTask final : public Task {
  public:
-  CountedTask(const TaskWork& work, uint32_t cost, std::atomic<int>* ran, std::atomic<int>* dropped) : work_(work), cost_(cost), ran_(ran), dropped_(dropped) {}
+  CountedTask(const TaskWork& work, uint32_t cost, std::atomic<int>* ran, std::atomic<int>* dropped)
+      : work_(work), cost_(cost), ran_(ran), dropped_(dropped) {}
   Outcome Run(TaskContext&) override {
     ran_->fetch_add(1);
     return Outcome::Done();
@@ -69,7 +70,8 @@ TEST_F(MeteredTest, StreamsCountTasksBytesAndPlannedTime) {
     std::atomic<int> ran{0};
     std::atomic<int> dropped{0};
     for (int i = 0; i < tasks; ++i) {
-      ASSERT_TRUE(stream->Enqueue(std::make_unique<CountedTask>(Copy(bytes), i % 2 == 0 ? 1000 : 5000, &ran, &dropped)).ok());
+      ASSERT_TRUE(
+          stream->Enqueue(std::make_unique<CountedTask>(Copy(bytes), i % 2 == 0 ? 1000 : 5000, &ran, &dropped)).ok());
     }
     ASSERT_TRUE(stream->Synchronize(Deadline::Never()).ok());
     EXPECT_EQ(ran, tasks);

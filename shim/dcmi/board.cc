@@ -19,7 +19,9 @@ namespace {
 // No real board has this number, so clients that know boards by it take the general way.
 constexpr unsigned kBoardId = 0xF0;
 
-dcmi_board_info BoardOf(int card) { return {.board_id = kBoardId, .pcb_id = 0, .bom_id = 1, .slot_id = static_cast<unsigned>(card)}; }
+dcmi_board_info BoardOf(int card) {
+  return {.board_id = kBoardId, .pcb_id = 0, .bom_id = 1, .slot_id = static_cast<unsigned>(card)};
+}
 
 Status NeedRoot(const char* function) {
   if (geteuid() == 0) return {};
@@ -108,7 +110,8 @@ Status dcmi_get_product_type(int card_id, int device_id, char* product_type_str,
   NPU_TRY(NeedPointers("dcmi_get_product_type", {product_type_str}));
   NPU_ASSIGN(const Chip chip, FindChip("dcmi_get_product_type", card_id, device_id));
   if (!chip.profile().ddr) return npu::Unsupported("dcmi_get_product_type", "a chip of this type has no product text");
-  return CopyText("dcmi_get_product_type", "Atlas 300I Pro", product_type_str, buf_size < 0 ? 0 : static_cast<size_t>(buf_size));
+  return CopyText("dcmi_get_product_type", "Atlas 300I Pro", product_type_str,
+                  buf_size < 0 ? 0 : static_cast<size_t>(buf_size));
 }
 
 Status dcmi_get_npu_work_mode(int card_id, unsigned char* work_mode) {
@@ -177,21 +180,25 @@ Status dcmi_set_device_clear_ecc_statistics_info(int card_id, int device_id) {
 Status dcmi_set_device_reset(int card_id, int device_id, dcmi_reset_channel channel_type) {
   constexpr const char* kName = "dcmi_set_device_reset";
   if (static_cast<int>(channel_type) != 0 && static_cast<int>(channel_type) != 1) {
-    return Error(Code::kInvalidParam, "{}: channel_type is {}; 0 (out of band) and 1 (in band) exist.", kName, static_cast<int>(channel_type));
+    return Error(Code::kInvalidParam, "{}: channel_type is {}; 0 (out of band) and 1 (in band) exist.", kName,
+                 static_cast<int>(channel_type));
   }
   NPU_ASSIGN(const Chip chip, Unused(kName, card_id, device_id));
   Forget();
   return device::ResetCard(chip.world->name, chip.logic);
 }
 
-Status dcmi_pre_reset_soc(int card_id, int device_id) { return Unused("dcmi_pre_reset_soc", card_id, device_id).status(); }
+Status dcmi_pre_reset_soc(int card_id, int device_id) {
+  return Unused("dcmi_pre_reset_soc", card_id, device_id).status();
+}
 
 Status dcmi_rescan_soc(int card_id, int device_id) {
   NPU_TRY(NeedRoot("dcmi_rescan_soc"));
   return FindChip("dcmi_rescan_soc", card_id, device_id).status();
 }
 
-Status dcmi_get_device_errorcode_string(int card_id, int device_id, unsigned int error_code, unsigned char* error_info, int buf_size) {
+Status dcmi_get_device_errorcode_string(int card_id, int device_id, unsigned int error_code, unsigned char* error_info,
+                                        int buf_size) {
   constexpr const char* kName = "dcmi_get_device_errorcode_string";
   NPU_TRY(NeedPointers(kName, {error_info}));
   NPU_TRY(FindChip(kName, card_id, device_id).status());

@@ -72,12 +72,14 @@ Result<Chip> AskChip(const char* function, int card, int chip) {
   NPU_ASSIGN(Chip found, FindChip(function, card, chip));
   const device::CardFigures& state = found.state();
   if (!state.present) {
-    return Error(fault::kLostHeartbeat, "{}: card {} does not answer: the fault card-lost was injected.", function, card)
+    return Error(fault::kLostHeartbeat, "{}: card {} does not answer: the fault card-lost was injected.", function,
+                 card)
         .Remedy("anynpu faults lists what was injected, anynpu clear ends it.");
   }
   if (state.driver_timeout_ms != 0) {
     std::this_thread::sleep_for(std::chrono::milliseconds(state.driver_timeout_ms));
-    return Error(fault::kDriverTimeout, "{}: the driver did not answer within {} ms: the fault driver-timeout was injected.", function,
+    return Error(fault::kDriverTimeout,
+                 "{}: the driver did not answer within {} ms: the fault driver-timeout was injected.", function,
                  state.driver_timeout_ms)
         .Remedy("anynpu faults lists what was injected, anynpu clear ends it.");
   }
@@ -98,7 +100,8 @@ Status CheckAccess(const char* function) {
   const bool nodes = access("/dev/davinci0", F_OK) == 0, manager = access("/dev/davinci_manager", F_OK) == 0;
   if (DriverSetting() == "absent" || (nodes && !manager)) {
     return Error(Code::kUninitialized, "{}: there is no driver: {}.", function,
-                 nodes && !manager ? "/dev/davinci0 exists, but /dev/davinci_manager does not" : "ANYNPU_DRIVER is absent")
+                 nodes && !manager ? "/dev/davinci0 exists, but /dev/davinci_manager does not"
+                                   : "ANYNPU_DRIVER is absent")
         .Remedy("Give the container /dev/davinci_manager beside the cards' nodes, or unset ANYNPU_DRIVER.");
   }
   NPU_ASSIGN(const World world, LookAtMachine());
@@ -107,8 +110,10 @@ Status CheckAccess(const char* function) {
     if (!card.exclusive) continue;
     for (const device::CardProcess& process : card.processes) {
       if (process.pid_namespace == here) continue;
-      return Error(fault::kOccupied, "{}: device {} is used by another container (process {} there).", function, card.logic, process.pid)
-          .Remedy("End that process, or let the chips be shared: npu-smi set -t device-share -i {} -c 0 -d 1.", card.logic);
+      return Error(fault::kOccupied, "{}: device {} is used by another container (process {} there).", function,
+                   card.logic, process.pid)
+          .Remedy("End that process, or let the chips be shared: npu-smi set -t device-share -i {} -c 0 -d 1.",
+                  card.logic);
     }
   }
   return {};

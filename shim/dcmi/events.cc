@@ -81,7 +81,8 @@ class Events {
     }
   }
 
-  void Collect(int logic, uint32_t code, uint32_t severity, unsigned char assertion, std::vector<std::pair<dcmi_event, Subscription>>* due) {
+  void Collect(int logic, uint32_t code, uint32_t severity, unsigned char assertion,
+               std::vector<std::pair<dcmi_event, Subscription>>* due) {
     ++serial_;
     for (const Subscription& to : subscriptions_) {
       if (to.logic >= 0 && to.logic != logic) continue;
@@ -97,7 +98,8 @@ class Events {
       fault.assertion = assertion;
       fault.event_serial_num = fault.notify_serial_num = static_cast<int>(serial_);
       fault.alarm_raised_time = static_cast<unsigned long long>(
-          std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count());
+          std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
+              .count());
       std::string_view name = "device fault";
       for (const device::FaultFacts& facts : device::AllFaultFacts()) {
         if (facts.dcmi_code == code) name = facts.event;
@@ -118,7 +120,8 @@ class Events {
 
 }  // namespace
 
-Status dcmi_subscribe_fault_event(int card_id, int device_id, dcmi_event_filter filter, dcmi_fault_event_callback handler) {
+Status dcmi_subscribe_fault_event(int card_id, int device_id, dcmi_event_filter filter,
+                                  dcmi_fault_event_callback handler) {
   constexpr const char* kName = "dcmi_subscribe_fault_event";
   NPU_TRY(NeedPointers(kName, {reinterpret_cast<const void*>(handler)}));
   int logic = -1;

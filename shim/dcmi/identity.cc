@@ -18,7 +18,9 @@ unsigned PciDevice(const device::Profile& profile) {
 }
 
 // Drivers call a die of the two-die parts by its generation.
-std::string_view NameOf(const device::Profile& profile) { return profile.dies_per_card == 2 ? "Ascend910" : profile.chip; }
+std::string_view NameOf(const device::Profile& profile) {
+  return profile.dies_per_card == 2 ? "Ascend910" : profile.chip;
+}
 
 // A stable number for a chip of a named machine, so that monitors can tell chips apart.
 unsigned IdWord(const Chip& chip, int kind, int word) {

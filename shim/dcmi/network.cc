@@ -25,7 +25,8 @@ Status NeedPort(const char* function, const Chip& chip) {
   return chip.profile().ddr ? npu::Unsupported(function, "the card has no network port") : Status();
 }
 
-// Addresses as hccn_tool keeps them: lines address_N=… and netmask_N=…. Without the file every card has one of a private range.
+// Addresses as hccn_tool keeps them: lines address_N=… and netmask_N=…. Without the file every card has one of a
+// private range.
 struct Address {
   std::string ip, mask = "255.255.255.0";
 };
@@ -36,7 +37,8 @@ Address AddressOf(int device) {
   for (std::string line; std::getline(file, line);) {
     const size_t equals = line.find('=');
     if (equals == std::string::npos) continue;
-    const std::string key = line.substr(0, equals), value = line.substr(equals + 1, line.find_last_not_of(" \r\t") - equals);
+    const std::string key = line.substr(0, equals),
+                      value = line.substr(equals + 1, line.find_last_not_of(" \r\t") - equals);
     if (key == fmt::format("address_{}", device)) address.ip = value;
     if (key == fmt::format("netmask_{}", device)) address.mask = value;
   }
@@ -73,7 +75,8 @@ Result<Sample> Watch(const char* function, int card, int chip, int ms) {
   std::this_thread::sleep_for(std::chrono::milliseconds(ms));
   Forget();
   NPU_ASSIGN(const Chip after, AskChip(function, card, chip));
-  const double seconds = std::max(1e-3, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  const double seconds =
+      std::max(1e-3, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   Sample sample;
   for (size_t f = 0; f < device::kFlows; ++f) {
     const uint64_t now = after.state().bytes[f], then = before.state().bytes[f];
@@ -96,13 +99,15 @@ Status dcmi_get_device_network_health(int card_id, int device_id, dcmi_rdfx_dete
   return {};
 }
 
-Status dcmi_get_device_ip(int card_id, int device_id, dcmi_port_type input_type, int port_id, dcmi_ip_addr* ip, dcmi_ip_addr* mask) {
+Status dcmi_get_device_ip(int card_id, int device_id, dcmi_port_type input_type, int port_id, dcmi_ip_addr* ip,
+                          dcmi_ip_addr* mask) {
   constexpr const char* kName = "dcmi_get_device_ip";
   NPU_TRY(NeedPointers(kName, {ip, mask}));
   NPU_ASSIGN(const Chip chip, FindChip(kName, card_id, device_id));
   NPU_TRY(NeedPort(kName, chip));
   if (input_type != DCMI_ROCE_PORT && input_type != DCMI_VNIC_PORT) {
-    return Error(Code::kInvalidParam, "{}: input_type is {}; 0 (virtual) and 1 (RoCE) exist.", kName, static_cast<int>(input_type));
+    return Error(Code::kInvalidParam, "{}: input_type is {}; 0 (virtual) and 1 (RoCE) exist.", kName,
+                 static_cast<int>(input_type));
   }
   if (port_id != 0) return Error(Code::kInvalidParam, "{}: port_id is {}; port 0 exists.", kName, port_id);
   const Address address = AddressOf(chip.logic);
@@ -110,7 +115,8 @@ Status dcmi_get_device_ip(int card_id, int device_id, dcmi_port_type input_type,
   return PutAddress(kName, address.mask, mask);
 }
 
-Status dcmi_get_device_multi_utilization_rate_period(int card_id, int device_id, dcmi_multi_utilization_info* util_info, int period) {
+Status dcmi_get_device_multi_utilization_rate_period(int card_id, int device_id, dcmi_multi_utilization_info* util_info,
+                                                     int period) {
   constexpr const char* kName = "dcmi_get_device_multi_utilization_rate_period";
   NPU_TRY(NeedPointers(kName, {util_info}));
   NPU_TRY(NeedTime(kName, period, 1, 10'000));
@@ -143,7 +149,8 @@ Status dcmi_get_hccs_link_bandwidth_info(int card_id, int device_id, dcmi_hccs_b
   return {};
 }
 
-Status dcmi_get_pcie_link_bandwidth_info(int card_id, int device_id, dcmi_pcie_link_bandwidth_info* pcie_link_bandwidth_info) {
+Status dcmi_get_pcie_link_bandwidth_info(int card_id, int device_id,
+                                         dcmi_pcie_link_bandwidth_info* pcie_link_bandwidth_info) {
   constexpr const char* kName = "dcmi_get_pcie_link_bandwidth_info";
   NPU_TRY(NeedPointers(kName, {pcie_link_bandwidth_info}));
   const int ms = pcie_link_bandwidth_info->profiling_time;
@@ -152,7 +159,9 @@ Status dcmi_get_pcie_link_bandwidth_info(int card_id, int device_id, dcmi_pcie_l
   dcmi_pcie_link_bandwidth_info out{.profiling_time = ms};
   // MB in a ms, as the driver counts: posted writes leave the card, completions come back for what it reads. One window
   // is measured, so the smallest, largest and mean of it are one.
-  const auto mb_per_ms = [&](device::Flow flow) { return static_cast<unsigned>(sample.bytes_per_s[static_cast<size_t>(flow)] / 1e9); };
+  const auto mb_per_ms = [&](device::Flow flow) {
+    return static_cast<unsigned>(sample.bytes_per_s[static_cast<size_t>(flow)] / 1e9);
+  };
   for (int i = 0; i < 3; ++i) {
     out.tx_p_bw[i] = mb_per_ms(device::Flow::kToHost);
     out.rx_cpl_bw[i] = mb_per_ms(device::Flow::kToDevice);

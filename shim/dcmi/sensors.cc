@@ -44,12 +44,14 @@ Status dcmi_get_device_voltage(int card_id, int device_id, unsigned int* voltage
   return {};
 }
 
-Status dcmi_get_device_sensor_info(int card_id, int device_id, dcmi_manager_sensor_id sensor_id, union dcmi_sensor_info* sensor_info) {
+Status dcmi_get_device_sensor_info(int card_id, int device_id, dcmi_manager_sensor_id sensor_id,
+                                   union dcmi_sensor_info* sensor_info) {
   constexpr const char* kName = "dcmi_get_device_sensor_info";
   NPU_TRY(NeedPointers(kName, {sensor_info}));
   NPU_ASSIGN(const Chip chip, AskChip(kName, card_id, device_id));
   *sensor_info = {};
-  const int chip_c = static_cast<int>(std::lround(chip.state().chip_c)), hbm_c = static_cast<int>(std::lround(chip.state().hbm_c));
+  const int chip_c = static_cast<int>(std::lround(chip.state().chip_c)),
+            hbm_c = static_cast<int>(std::lround(chip.state().hbm_c));
   switch (static_cast<int>(sensor_id)) {
     case DCMI_CLUSTER_TEMP_ID:
     case DCMI_PERI_TEMP_ID:
@@ -98,11 +100,12 @@ Status dcmi_get_device_memory_info_v3(int card_id, int device_id, dcmi_get_memor
   NPU_ASSIGN(const Chip chip, AskChip(kName, card_id, device_id));
   if (!chip.profile().ddr) return npu::Unsupported(kName, "the card has no DDR; ask dcmi_get_device_hbm_info");
   const device::CardFigures& state = chip.state();
-  *memory_info = {.memory_size = state.total_bytes >> 20,
-                  .memory_available = state.free_bytes >> 20,
-                  .freq = 0,
-                  .hugepagesize = 2048,
-                  .utiliza = state.total_bytes == 0 ? 0 : static_cast<unsigned>(state.used_bytes * 100 / state.total_bytes)};
+  *memory_info = {
+      .memory_size = state.total_bytes >> 20,
+      .memory_available = state.free_bytes >> 20,
+      .freq = 0,
+      .hugepagesize = 2048,
+      .utiliza = state.total_bytes == 0 ? 0 : static_cast<unsigned>(state.used_bytes * 100 / state.total_bytes)};
   return {};
 }
 
@@ -123,12 +126,15 @@ Status dcmi_get_hbm_info(int card_id, int device_id, dsmi_hbm_info_stru* device_
   return calls::dcmi_get_device_hbm_info(card_id, device_id, reinterpret_cast<dcmi_hbm_info*>(device_hbm_info));
 }
 
-Status dcmi_get_device_info(int card_id, int device_id, dcmi_main_cmd main_cmd, unsigned int sub_cmd, void* buf, unsigned int* size) {
+Status dcmi_get_device_info(int card_id, int device_id, dcmi_main_cmd main_cmd, unsigned int sub_cmd, void* buf,
+                            unsigned int* size) {
   constexpr const char* kName = "dcmi_get_device_info";
   NPU_TRY(NeedPointers(kName, {buf, size}));
   NPU_ASSIGN(const Chip chip, FindChip(kName, card_id, device_id));
-  if (static_cast<unsigned>(main_cmd) == kExtrasMainCommand && sub_cmd == kExtrasSubCommand) return Extras(kName, chip, buf, size);
-  return npu::Unsupported(kName, fmt::format("command {} with {} asks about parts that the card does not have", static_cast<int>(main_cmd), sub_cmd));
+  if (static_cast<unsigned>(main_cmd) == kExtrasMainCommand && sub_cmd == kExtrasSubCommand)
+    return Extras(kName, chip, buf, size);
+  return npu::Unsupported(kName, fmt::format("command {} with {} asks about parts that the card does not have",
+                                             static_cast<int>(main_cmd), sub_cmd));
 }
 
 }  // namespace npu::calls

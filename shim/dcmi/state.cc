@@ -60,7 +60,8 @@ Status dcmi_get_device_health(int card_id, int device_id, unsigned int* health) 
   NPU_ASSIGN(const Chip chip, FindChip("dcmi_get_device_health", card_id, device_id));
   if (DriverMismatched()) {
     *health = 4;
-    return Error(fault::kSendFailed, "dcmi_get_device_health: the driver is of another chip type than {} (ANYNPU_DRIVER=mismatched).",
+    return Error(fault::kSendFailed,
+                 "dcmi_get_device_health: the driver is of another chip type than {} (ANYNPU_DRIVER=mismatched).",
                  chip.profile().chip)
         .Remedy("Install the driver of this chip: unset ANYNPU_DRIVER.");
   }
@@ -97,7 +98,8 @@ Status dcmi_get_device_temperature(int card_id, int device_id, int* temperature)
 Status dcmi_get_device_hbm_info(int card_id, int device_id, dcmi_hbm_info* hbm_info) {
   NPU_TRY(NeedPointers("dcmi_get_device_hbm_info", {hbm_info}));
   NPU_ASSIGN(const Chip chip, AskChip("dcmi_get_device_hbm_info", card_id, device_id));
-  if (chip.profile().ddr) return npu::Unsupported("dcmi_get_device_hbm_info", "the chip has DDR; ask dcmi_get_device_memory_info_v3");
+  if (chip.profile().ddr)
+    return npu::Unsupported("dcmi_get_device_hbm_info", "the chip has DDR; ask dcmi_get_device_memory_info_v3");
   const device::CardFigures& state = chip.state();
   *hbm_info = {.memory_size = state.total_bytes / kMb,
                .freq = static_cast<unsigned>(chip.profile().hbm_mhz),
@@ -115,7 +117,8 @@ Status dcmi_get_device_resource_info(int card_id, int device_id, dcmi_proc_mem_i
   const uint64_t here = os::Self().pid_namespace;
   for (const device::CardProcess& process : chip.state().processes) {
     if (process.pid_namespace != here || *proc_num == kMostProcesses) continue;
-    proc_info[(*proc_num)++] = {.proc_id = process.pid, .proc_mem_usage = static_cast<unsigned long>(process.used_bytes)};
+    proc_info[(*proc_num)++] = {.proc_id = process.pid,
+                                .proc_mem_usage = static_cast<unsigned long>(process.used_bytes)};
   }
   return {};
 }
@@ -123,7 +126,17 @@ Status dcmi_get_device_resource_info(int card_id, int device_id, dcmi_proc_mem_i
 Status dcmi_get_device_utilization_rate(int card_id, int device_id, int input_type, unsigned int* utilization_rate) {
   NPU_TRY(NeedPointers("dcmi_get_device_utilization_rate", {utilization_rate}));
   NPU_ASSIGN(const Chip chip, AskChip("dcmi_get_device_utilization_rate", card_id, device_id));
-  enum { kMemory = 1, kAiCore = 2, kAiCpu = 3, kControlCpu = 4, kHbm = 6, kHbmBandwidth = 10, kVector = 12, kNpu = 13, kCube = 14 };
+  enum {
+    kMemory = 1,
+    kAiCore = 2,
+    kAiCpu = 3,
+    kControlCpu = 4,
+    kHbm = 6,
+    kHbmBandwidth = 10,
+    kVector = 12,
+    kNpu = 13,
+    kCube = 14
+  };
   switch (input_type) {
     case kAiCore:
       *utilization_rate = Percent(chip.state().use_core);
@@ -139,7 +152,8 @@ Status dcmi_get_device_utilization_rate(int card_id, int device_id, int input_ty
       return {};
     case kMemory:
     case kHbm:
-      if ((input_type == kMemory) != chip.profile().ddr) return NoSuchKind("dcmi_get_device_utilization_rate", input_type);
+      if ((input_type == kMemory) != chip.profile().ddr)
+        return NoSuchKind("dcmi_get_device_utilization_rate", input_type);
       *utilization_rate = HbmPercent(chip.state());
       return {};
     case kHbmBandwidth:

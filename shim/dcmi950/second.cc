@@ -10,7 +10,8 @@ Result<Place> PlaceOf(const char* function, int device) {
   if (device >= 0 && static_cast<size_t>(device) < world->cards.size()) {
     return Place{device / world->profile->dies_per_card, device % world->profile->dies_per_card};
   }
-  return Error(Code::kInvalidParam, "{}: there is no device {}; machine {} has {}.", function, device, world->name, world->cards.size())
+  return Error(Code::kInvalidParam, "{}: there is no device {}; machine {} has {}.", function, device, world->name,
+               world->cards.size())
       .Remedy("Take the ids that dcmiv2_get_device_list gives.");
 }
 
@@ -34,7 +35,8 @@ Status dcmiv2_get_device_list(int* device_list, int* device_cnt, int list_len) {
   NPU_ASSIGN(const World world, LookAtMachine());
   const int count = static_cast<int>(world->cards.size());
   if (list_len < count) {
-    return Error(Code::kInvalidParam, "dcmiv2_get_device_list: list_len is {}, but there are {} devices.", list_len, count)
+    return Error(Code::kInvalidParam, "dcmiv2_get_device_list: list_len is {}, but there are {} devices.", list_len,
+                 count)
         .Remedy("Pass a list of 64 entries.");
   }
   *device_cnt = count;

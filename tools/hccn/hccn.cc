@@ -48,7 +48,8 @@ std::string Text(const dcmi_ip_addr& address) {
 
 int Ip(Port& port) {
   dcmi_ip_addr ip{}, mask{};
-  if (int code = NPU_DCMI(port.dcmi, dcmi_get_device_ip, port.id.card, port.id.chip, DCMI_ROCE_PORT, 0, &ip, &mask)) return code;
+  if (int code = NPU_DCMI(port.dcmi, dcmi_get_device_ip, port.id.card, port.id.chip, DCMI_ROCE_PORT, 0, &ip, &mask))
+    return code;
   fmt::print("ipaddr:{}\nnetmask:{}\n", Text(ip), Text(mask));
   return 0;
 }
@@ -65,8 +66,9 @@ int Link(Port& port) {
 }
 
 int NetHealth(Port& port) {
-  static constexpr const char* kWords[] = {"Success",      "Socket fail",  "Receive timeout", "Unreachable", "Time exceeded",
-                                           "Detect fault", "Init",         "Thread error",    "Detect ip set"};
+  static constexpr const char* kWords[] = {"Success",     "Socket fail",   "Receive timeout",
+                                           "Unreachable", "Time exceeded", "Detect fault",
+                                           "Init",        "Thread error",  "Detect ip set"};
   dcmi_rdfx_detect_result health{};
   if (int code = Health(port, &health)) return code;
   const auto n = static_cast<size_t>(health);
@@ -83,8 +85,8 @@ int LinkStat(Port& port) {
   std::tm tm{};
   localtime_r(&seconds, &tm);
   std::strftime(now.data(), now.size(), "%a %b %e %H:%M:%S %Y", &tm);
-  fmt::print("[device {0}]current time : {1}\n[device {0}]link up count : {2}\n[device {0}]link down count : {3}\n", port.device, now.data(),
-             port.extras.link_ups + 1, port.extras.link_downs);  // it came up with the machine
+  fmt::print("[device {0}]current time : {1}\n[device {0}]link up count : {2}\n[device {0}]link down count : {3}\n",
+             port.device, now.data(), port.extras.link_ups + 1, port.extras.link_downs);  // it came up with the machine
   return 0;
 }
 
@@ -101,7 +103,8 @@ int Bandwidth(Port& port) {
   dcmi_hccs_bandwidth_info info{};
   info.profiling_time = kWatchMs;
   if (int code = NPU_DCMI(port.dcmi, dcmi_get_hccs_link_bandwidth_info, port.id.card, port.id.chip, &info)) return code;
-  fmt::print("Bandwidth TX: {:.2f} MB/sec\nBandwidth RX: {:.2f} MB/sec\n", info.total_txbw * kMbInGb, info.total_rxbw * kMbInGb);
+  fmt::print("Bandwidth TX: {:.2f} MB/sec\nBandwidth RX: {:.2f} MB/sec\n", info.total_txbw * kMbInGb,
+             info.total_rxbw * kMbInGb);
   return 0;
 }
 
@@ -117,7 +120,8 @@ int Stat(Port& port) {
   if (int code = Health(port, &health)) return code;
   if (!port.has_extras) return smi::kNotSupported;
   constexpr uint64_t kPacketBytes = 4096;
-  const uint64_t sent = (port.extras.sent_bytes + kPacketBytes - 1) / kPacketBytes, received = (port.extras.received_bytes + kPacketBytes - 1) / kPacketBytes;
+  const uint64_t sent = (port.extras.sent_bytes + kPacketBytes - 1) / kPacketBytes,
+                 received = (port.extras.received_bytes + kPacketBytes - 1) / kPacketBytes;
   const auto line = [](const char* name, uint64_t value) { fmt::print("{}:{}\n", name, value); };
   fmt::print("packet statistics:\n");
   for (const char* side : {"tx", "rx"}) {
@@ -152,7 +156,8 @@ int Untouched(Port& port) {
   std::puts(kText);
   return 0;
 }
-constexpr char kNoGateway[] = "default gateway:0.0.0.0", kMtu[] = "mtu:1500", kNoDetect[] = "netdetect address: 0.0.0.0", kNoLldp[] = "lldp: no neighbour",
+constexpr char kNoGateway[] = "default gateway:0.0.0.0", kMtu[] = "mtu:1500",
+               kNoDetect[] = "netdetect address: 0.0.0.0", kNoLldp[] = "lldp: no neighbour",
                kTls[] = "tls switch[0](0:disable, 1:enable)";
 
 int Mac(Port& port) {
@@ -165,11 +170,20 @@ int Mac(Port& port) {
 }
 
 const std::map<std::string, Answer>& Questions() {
-  static const std::map<std::string, Answer> kQuestions = {
-      {"-ip", Ip},           {"-link", Link},       {"-link_stat", LinkStat},         {"-speed", Speed},
-      {"-stat", Stat},       {"-optical", Optical}, {"-bandwidth", Bandwidth},        {"-net_health", NetHealth},
-      {"-mac", Mac},         {"-mtu", Untouched<kMtu>}, {"-gateway", Untouched<kNoGateway>}, {"-netdetect", Untouched<kNoDetect>},
-      {"-lldp", Untouched<kNoLldp>}, {"-tls", Untouched<kTls>}};
+  static const std::map<std::string, Answer> kQuestions = {{"-ip", Ip},
+                                                           {"-link", Link},
+                                                           {"-link_stat", LinkStat},
+                                                           {"-speed", Speed},
+                                                           {"-stat", Stat},
+                                                           {"-optical", Optical},
+                                                           {"-bandwidth", Bandwidth},
+                                                           {"-net_health", NetHealth},
+                                                           {"-mac", Mac},
+                                                           {"-mtu", Untouched<kMtu>},
+                                                           {"-gateway", Untouched<kNoGateway>},
+                                                           {"-netdetect", Untouched<kNoDetect>},
+                                                           {"-lldp", Untouched<kNoLldp>},
+                                                           {"-tls", Untouched<kTls>}};
   return kQuestions;
 }
 

@@ -69,7 +69,8 @@ std::vector<std::string_view> FaultNames() {
 Result<const device::FaultFacts*> FaultNamed(const std::string& name) {
   if (const device::FaultFacts* facts = device::FaultByName(name)) return facts;
   const std::string nearest = Nearest(name, FaultNames());
-  return Error(Code::kInvalidParam, "There is no fault {:?}.{}", name.substr(0, 60), nearest.empty() ? "" : fmt::format(" Did you mean {}?", nearest))
+  return Error(Code::kInvalidParam, "There is no fault {:?}.{}", name.substr(0, 60),
+               nearest.empty() ? "" : fmt::format(" Did you mean {}?", nearest))
       .Remedy("anynpu inject --help lists them.");
 }
 
@@ -102,9 +103,10 @@ std::string Table() {
     if (f.dcmi_code != 0) text += fmt::format("; code {:08X}", f.dcmi_code);
     text += '\n';
   }
-  return text + "Examples:\n  anynpu inject ecc-double --card 1\n  anynpu inject slow --card 2 --factor 3\n"
-                "  anynpu inject call --call aclrtMalloc --nth 3 --code 207001\n"
-                "  anynpu inject packet-loss --probability 0.2 --seed 7\n";
+  return text +
+         "Examples:\n  anynpu inject ecc-double --card 1\n  anynpu inject slow --card 2 --factor 3\n"
+         "  anynpu inject call --call aclrtMalloc --nth 3 --code 207001\n"
+         "  anynpu inject packet-loss --probability 0.2 --seed 7\n";
 }
 
 std::string Local(uint64_t unix_ms) {
@@ -119,23 +121,34 @@ std::string Local(uint64_t unix_ms) {
 }  // namespace
 
 int Inject(const std::vector<std::string>& words) {
-  CLI::App app("Let a card, a link or a call fail. The fault stays with the machine until anynpu clear.", "anynpu inject");
+  CLI::App app("Let a card, a link or a call fail. The fault stays with the machine until anynpu clear.",
+               "anynpu inject");
   std::string name, machine, code;
   device::FaultSpec spec;
   uint64_t nth = 0;
   app.add_option("fault", name, "which")->required()->type_name("FAULT");
-  app.add_option("--card", spec.card, "number of the device (default: all)")->type_name("N")->check(CLI::Range(0, device::kMaxCards - 1));
-  app.add_option("--rank", spec.rank, "only in processes of this rank (RANK)")->type_name("N")->check(CLI::Range(0, 1 << 20));
+  app.add_option("--card", spec.card, "number of the device (default: all)")
+      ->type_name("N")
+      ->check(CLI::Range(0, device::kMaxCards - 1));
+  app.add_option("--rank", spec.rank, "only in processes of this rank (RANK)")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1 << 20));
   app.add_option("--after", spec.after, "let so many pieces of work (calls) pass first")->type_name("N");
-  auto* times = app.add_option("--times", spec.times, "act so often (default: once for ECC and call, else until cleared)")->type_name("N");
+  auto* times =
+      app.add_option("--times", spec.times, "act so often (default: once for ECC and call, else until cleared)")
+          ->type_name("N");
   app.add_option("--probability", spec.chance, "of each match, above 0 up to 1")->type_name("P");
   app.add_option("--seed", spec.seed, "of the probability")->type_name("N");
   app.add_option("--factor", spec.factor, "of slow")->type_name("F");
   app.add_option("--amount", spec.amount, "see the list below")->type_name("N");
   app.add_option("--period", spec.period_ms, "of link-flapping, in ms")->type_name("MS");
-  app.add_option("--call", spec.call, "of call: the function, e.g. aclrtMalloc or aclnnAddGetWorkspaceSize")->type_name("NAME");
-  auto* nth_option = app.add_option("--nth", nth, "of call: the number of the call that fails, from 1")->type_name("N")->check(CLI::PositiveNumber);
-  app.add_option("--code", code, "of call: what it returns (decimal); of error-code: the code (hexadecimal)")->type_name("CODE");
+  app.add_option("--call", spec.call, "of call: the function, e.g. aclrtMalloc or aclnnAddGetWorkspaceSize")
+      ->type_name("NAME");
+  auto* nth_option = app.add_option("--nth", nth, "of call: the number of the call that fails, from 1")
+                         ->type_name("N")
+                         ->check(CLI::PositiveNumber);
+  app.add_option("--code", code, "of call: what it returns (decimal); of error-code: the code (hexadecimal)")
+      ->type_name("CODE");
   app.add_option("--machine", machine, "which machine (default: default)")->type_name("NAME");
   app.footer(Table());
   bool ended = false;
@@ -149,11 +162,14 @@ int Inject(const std::vector<std::string>& words) {
     fmt::print(stderr, "{}: {}.\n", name, what);
     return kUsage;
   };
-  if (!call && (!spec.call.empty() || nth_option->count() > 0)) return refuse("--call and --nth belong to the fault call");
+  if (!call && (!spec.call.empty() || nth_option->count() > 0))
+    return refuse("--call and --nth belong to the fault call");
   if (!call && !coded && !code.empty()) return refuse("--code belongs to the faults call and error-code");
-  if (spec.kind != device::FaultKind::kSlow && app.count("--factor") > 0) return refuse("--factor belongs to the fault slow");
+  if (spec.kind != device::FaultKind::kSlow && app.count("--factor") > 0)
+    return refuse("--factor belongs to the fault slow");
   if ((*facts)->amount.empty() && app.count("--amount") > 0) return refuse("it takes no --amount");
-  if (spec.kind != device::FaultKind::kLinkFlapping && app.count("--period") > 0) return refuse("--period belongs to the fault link-flapping");
+  if (spec.kind != device::FaultKind::kLinkFlapping && app.count("--period") > 0)
+    return refuse("--period belongs to the fault link-flapping");
   if (call) {
     if (Status known = CheckCall(spec.call); !known.ok()) return Fail(known, kUsage);
     if (spec.card >= 0) return refuse("calls belong to no card; use --rank");
@@ -162,14 +178,16 @@ int Inject(const std::vector<std::string>& words) {
   }
   if (call || coded) {
     const auto number = Number(code, coded ? 16 : 10);
-    if (!number || *number == 0) return refuse(code.empty() ? "--code is needed" : fmt::format("--code {} is no code", code));
+    if (!number || *number == 0)
+      return refuse(code.empty() ? "--code is needed" : fmt::format("--code {} is no code", code));
     spec.code = *number;
   }
   auto config = Config(machine);
   if (!config.ok()) return Fail(config.status(), kUsage);
   Result<uint32_t> id = device::AddFault(*config, spec);
   if (!id.ok()) return Fail(id.status(), kRefused);
-  fmt::print("fault {}: {}{} on machine {}\n", *id, name, spec.card < 0 ? "" : fmt::format(" on card {}", spec.card), config->name);
+  fmt::print("fault {}: {}{} on machine {}\n", *id, name, spec.card < 0 ? "" : fmt::format(" on card {}", spec.card),
+             config->name);
   return 0;
 }
 
@@ -181,7 +199,9 @@ int Clear(const std::vector<std::string>& words) {
   int card = -1;
   app.add_option("fault", which, "its number, or the name of its kind")->type_name("FAULT");
   app.add_flag("--all", all, "all faults");
-  app.add_option("--card", card, "only those of this card")->type_name("N")->check(CLI::Range(0, device::kMaxCards - 1));
+  app.add_option("--card", card, "only those of this card")
+      ->type_name("N")
+      ->check(CLI::Range(0, device::kMaxCards - 1));
   app.add_option("--machine", machine, "which machine (default: default)")->type_name("NAME");
   bool ended = false;
   if (const int status = Parse(app, words, &ended); ended) return status;
@@ -226,18 +246,20 @@ int Faults(const std::vector<std::string>& words) {
     fmt::print("machine {} has no faults\n", config->name);
     return 0;
   }
-  fmt::print("{:<5} {:<18} {:<5} {:<5} {:<7} {:<10} {:<10} {:<20} {}\n", "ID", "FAULT", "CARD", "RANK", "ACTIVE", "SEEN", "ACTED", "SINCE", "CALL");
+  fmt::print("{:<5} {:<18} {:<5} {:<5} {:<7} {:<10} {:<10} {:<20} {}\n", "ID", "FAULT", "CARD", "RANK", "ACTIVE",
+             "SEEN", "ACTED", "SINCE", "CALL");
   for (const device::FaultFigures& f : figures->faults) {
     const auto or_all = [](int n) { return n < 0 ? std::string("all") : std::to_string(n); };
-    fmt::print("{:<5} {:<18} {:<5} {:<5} {:<7} {:<10} {:<10} {:<20} {}\n", f.id, f.name, or_all(f.card), or_all(f.rank), f.active ? "yes" : "no", f.seen,
-               f.acted, Local(f.since_unix_ms), f.call);
+    fmt::print("{:<5} {:<18} {:<5} {:<5} {:<7} {:<10} {:<10} {:<20} {}\n", f.id, f.name, or_all(f.card), or_all(f.rank),
+               f.active ? "yes" : "no", f.seen, f.acted, Local(f.since_unix_ms), f.call);
   }
   return 0;
 }
 
 int Clock(const std::vector<std::string>& words) {
   CLI::App app(
-      "Deterministic mode: hold the clock of a machine's power, temperature and use figures, and move it by hand. While it is held, "
+      "Deterministic mode: hold the clock of a machine's power, temperature and use figures, and move it by hand. "
+      "While it is held, "
       "work counts with the time it was planned to take.",
       "anynpu clock");
   std::string machine;
@@ -265,7 +287,8 @@ int Clock(const std::vector<std::string>& words) {
       fmt::print(stderr, "The clock of machine {} runs; hold it first.\n", config->name);
       return kRefused;
     }
-    const uint64_t now = clock.ns.fetch_add(static_cast<uint64_t>(std::llround(seconds * 1e9))) + static_cast<uint64_t>(std::llround(seconds * 1e9));
+    const uint64_t now = clock.ns.fetch_add(static_cast<uint64_t>(std::llround(seconds * 1e9))) +
+                         static_cast<uint64_t>(std::llround(seconds * 1e9));
     for (uint32_t card = 0; card < layout.header.cards; ++card) device::MoveModel(layout, card, now);
   } else if (*run) {
     clock.held.store(0, std::memory_order_release);

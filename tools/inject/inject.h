@@ -1,5 +1,5 @@
-// anynpu inject, clear, faults and clock: what is only of software machines. Exit status: 0, 1 when the machine refuses, 2 for a
-// wrong command line.
+// anynpu inject, clear, faults and clock: what is only of software machines. Exit status: 0, 1 when the machine
+// refuses, 2 for a wrong command line.
 #pragma once
 
 #include <string>

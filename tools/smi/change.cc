@@ -49,28 +49,34 @@ bool Read(const std::vector<std::string>& words, Change* change) {
 }
 
 int Reset(const Dcmi& dcmi, const Change& c) {
-  return NPU_DCMI(dcmi, dcmi_set_device_reset, c.id.card, c.id.chip, static_cast<dcmi_reset_channel>(c.value == 0 ? 0 : 1));
+  return NPU_DCMI(dcmi, dcmi_set_device_reset, c.id.card, c.id.chip,
+                  static_cast<dcmi_reset_channel>(c.value == 0 ? 0 : 1));
 }
 int Share(const Dcmi& dcmi, const Change& c) {
   if (c.value != 0 && c.value != 1) return kInvalid;
   return NPU_DCMI(dcmi, dcmi_set_device_share_enable, c.id.card, c.id.chip, c.value);
 }
-int ClearEcc(const Dcmi& dcmi, const Change& c) { return NPU_DCMI(dcmi, dcmi_set_device_clear_ecc_statistics_info, c.id.card, c.id.chip); }
+int ClearEcc(const Dcmi& dcmi, const Change& c) {
+  return NPU_DCMI(dcmi, dcmi_set_device_clear_ecc_statistics_info, c.id.card, c.id.chip);
+}
 
 using Changer = int (*)(const Dcmi&, const Change&);
 const std::map<std::string, Changer>& Changers() {
-  static const std::map<std::string, Changer> kChangers = {{"reset", Reset}, {"device-share", Share}, {"clear-ecc-info", ClearEcc}};
+  static const std::map<std::string, Changer> kChangers = {
+      {"reset", Reset}, {"device-share", Share}, {"clear-ecc-info", ClearEcc}};
   return kChangers;
 }
 
 // Accepted by the product; a software card has nothing behind them.
 constexpr std::array kNothingBehind = {
-    "device-share-cfg-recover", "revocate", "vnpu-mode", "create-vnpu", "destroy-vnpu", "reset-vnpu", "vnpu-cfg-recover", "tls-cert",
-    "tls-cert-period", "key-manage", "sys-log-dump", "sys-log-enable", "clear-syslog-cfg", "custom-op-secverify-enable",
-    "custom-op-secverify-mode", "custom-op-secverify-cert", "op-timeout-cfg",
+    "device-share-cfg-recover", "revocate", "vnpu-mode", "create-vnpu", "destroy-vnpu", "reset-vnpu",
+    "vnpu-cfg-recover", "tls-cert", "tls-cert-period", "key-manage", "sys-log-dump", "sys-log-enable",
+    "clear-syslog-cfg", "custom-op-secverify-enable", "custom-op-secverify-mode", "custom-op-secverify-cert",
+    "op-timeout-cfg",
     // Of other products.
-    "ecc-enable", "p2p-mem-cfg", "nve-level", "aicpu-config", "ip", "mac-addr", "cpu-num-cfg", "power-state", "boot-select", "pwm-mode",
-    "pwm-duty-ratio", "work-mode", "ssh-enable", "license", "cpu-freq-up", "power-limit", "gateway", "p2p-enable", "collect-log", "vrd"};
+    "ecc-enable", "p2p-mem-cfg", "nve-level", "aicpu-config", "ip", "mac-addr", "cpu-num-cfg", "power-state",
+    "boot-select", "pwm-mode", "pwm-duty-ratio", "work-mode", "ssh-enable", "license", "cpu-freq-up", "power-limit",
+    "gateway", "p2p-enable", "collect-log", "vrd"};
 
 bool Has(const auto& list, const std::string& type) { return std::find(list.begin(), list.end(), type) != list.end(); }
 
@@ -85,7 +91,8 @@ int Apply(const Dcmi& dcmi, const Change& change, Changer changer) {
   const int code = changer(dcmi, change);
   if (code == kNotSupported) std::printf("This device does not support setting %s.\n", change.type.c_str());
   if (code == 0) {
-    fmt::print("\t{:<30} : {}\n\t{:<30} : {}\n", "Status", "OK", "Message", fmt::format("{} of NPU {} chip {} succeeded", change.type, change.id.card, change.id.chip));
+    fmt::print("\t{:<30} : {}\n\t{:<30} : {}\n", "Status", "OK", "Message",
+               fmt::format("{} of NPU {} chip {} succeeded", change.type, change.id.card, change.id.chip));
   }
   return code;
 }

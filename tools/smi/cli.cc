@@ -24,12 +24,16 @@ constexpr const char* kHelp =
     "Usage: npu-smi info                            all chips and their processes\n"
     "       npu-smi info -l                         cards\n"
     "       npu-smi info -m                         card, chip and logic ids\n"
-    "       npu-smi info -t TYPE -i CARD [-c CHIP]  board, common, memory, usages, temp, power, volt, health, ecc, product,\n"
-    "                                               proc-mem, flash, ecc-enable, pcie-err, device-share, sensors, sys-time,\n"
-    "                                               info-vnpu, vnpu-mode, template-info, hccs, hccs-bw, op-timeout, ...;\n"
+    "       npu-smi info -t TYPE -i CARD [-c CHIP]  board, common, memory, usages, temp, power, volt, health, ecc, "
+    "product,\n"
+    "                                               proc-mem, flash, ecc-enable, pcie-err, device-share, sensors, "
+    "sys-time,\n"
+    "                                               info-vnpu, vnpu-mode, template-info, hccs, hccs-bw, op-timeout, "
+    "...;\n"
     "                                               topo needs no card, phyid-remap needs -p PHYSICAL_ID\n"
     "       npu-smi info watch [-i CARD] [-c CHIP] [-d SECONDS] [-s COLUMNS]\n"
-    "                                               columns: p power, t temperature, a AI core, i AI CPU, c control CPU,\n"
+    "                                               columns: p power, t temperature, a AI core, i AI CPU, c control "
+    "CPU,\n"
     "                                               m memory, b memory bandwidth, n NPU, u AI cube\n"
     "       npu-smi set -t TYPE -i CARD [-c CHIP] [-d VALUE]    reset, device-share, clear-ecc-info, ... (root)\n"
     "       npu-smi clear -t ecc-info -i CARD -c CHIP           (root)\n"
@@ -178,7 +182,8 @@ int Watch(const Dcmi& dcmi, const Arguments& a) {
     std::vector<ChipId> all, chips;
     if (int code = ListChips(dcmi, all)) return code;
     for (const ChipId& id : all) {
-      if ((!a.question.card || *a.question.card == id.card) && (!a.question.chip || *a.question.chip == id.chip)) chips.push_back(id);
+      if ((!a.question.card || *a.question.card == id.card) && (!a.question.chip || *a.question.chip == id.chip))
+        chips.push_back(id);
     }
     if (chips.empty()) return kInvalid;
     if (first) std::puts(header.c_str());

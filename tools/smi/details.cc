@@ -39,8 +39,8 @@ std::optional<unsigned> Percent(std::optional<uint64_t> used, std::optional<uint
 
 std::string Firmware(const Asked& a) {
   std::array<unsigned char, 64> text{};
-  const int code = NPU_DCMI(a.dcmi, dcmi_get_device_component_static_version, a.id.card, a.id.chip, static_cast<dcmi_component_type>(0), text.data(),
-                            unsigned{text.size()});
+  const int code = NPU_DCMI(a.dcmi, dcmi_get_device_component_static_version, a.id.card, a.id.chip,
+                            static_cast<dcmi_component_type>(0), text.data(), unsigned{text.size()});
   return code == 0 ? reinterpret_cast<const char*>(text.data()) : "NA";
 }
 
@@ -86,7 +86,11 @@ int Board(const Asked& a, std::string& out) {
   Line(out, "Firmware Version", Firmware(a));
   dcmi_device_compat compatible{};
   const int compat = NPU_DCMI(a.dcmi, dcmi_get_device_compatibility, a.id.card, a.id.chip, &compatible);
-  Line(out, "Compatibility", compat != 0 ? "UNKNOWN" : compatible == DCMI_COMPAT_OK ? "OK" : compatible == DCMI_COMPAT_NOK ? "NOT SUPPORT" : "UNKNOWN");
+  Line(out, "Compatibility",
+       compat != 0                     ? "UNKNOWN"
+       : compatible == DCMI_COMPAT_OK  ? "OK"
+       : compatible == DCMI_COMPAT_NOK ? "NOT SUPPORT"
+                                       : "UNKNOWN");
   Line(out, "Board ID", board_id);
   Line(out, "PCB ID", has_board && board.pcb_id < 26 ? std::string(1, static_cast<char>('A' + board.pcb_id)) : "NA");
   Line(out, "BOM ID", has_board ? fmt::format("{}", board.bom_id) : "NA");
@@ -216,7 +220,8 @@ int Health(const Asked& a, std::string& out) {
   NPU_DCMI(a.dcmi, dcmi_get_device_errorcode_v2, a.id.card, a.id.chip, &count, codes.data(), unsigned{codes.size()});
   Line(out, "Error Code", count > 0 ? fmt::format("{:X}", codes[0]) : std::string("NA"));
   std::array<unsigned char, 256> text{};
-  const bool told = count > 0 && NPU_DCMI(a.dcmi, dcmi_get_device_errorcode_string, a.id.card, a.id.chip, codes[0], text.data(), int{text.size()}) == 0;
+  const bool told = count > 0 && NPU_DCMI(a.dcmi, dcmi_get_device_errorcode_string, a.id.card, a.id.chip, codes[0],
+                                          text.data(), int{text.size()}) == 0;
   Line(out, "Error Information", told ? reinterpret_cast<const char*>(text.data()) : "NA");
   return 0;
 }
@@ -296,7 +301,8 @@ int Topology(const Dcmi& dcmi, std::string& out) {
 int Remap(const Dcmi& dcmi, const Question& question, std::string& out) {
   unsigned logic = 0;
   if (!question.phy) return kInvalid;
-  if (int code = NPU_DCMI(dcmi, dcmi_get_device_logicid_from_phyid, static_cast<unsigned>(*question.phy), &logic)) return code;
+  if (int code = NPU_DCMI(dcmi, dcmi_get_device_logicid_from_phyid, static_cast<unsigned>(*question.phy), &logic))
+    return code;
   Line(out, "Chip Physical ID", *question.phy);
   Line(out, "Chip Logic ID", logic);
   return 0;
@@ -334,7 +340,8 @@ int MapChips(const Dcmi& dcmi, std::string& out) {
     out += fmt::format("\t{:<30} {:<30} {:<30} ", id.card, id.chip, logic_id ? fmt::format("{}", *logic_id) : "-");
     if (dies) {
       unsigned phy = 0;
-      const bool known = logic_id && NPU_DCMI(dcmi, dcmi_get_device_phyid_from_logicid, static_cast<unsigned>(*logic_id), &phy) == 0;
+      const bool known =
+          logic_id && NPU_DCMI(dcmi, dcmi_get_device_phyid_from_logicid, static_cast<unsigned>(*logic_id), &phy) == 0;
       out += fmt::format("{:<30} ", known ? fmt::format("{}", phy) : "-");
     }
     const std::string type = named ? Text(info.chip_type) : "", name = named ? Text(info.chip_name) : "NA";

@@ -23,7 +23,8 @@ int Flash(const Asked& a, std::string& out) {
 
 int EccEnable(const Asked& a, std::string& out) {
   dcmi_ecc_info ecc{};
-  if (int code = NPU_DCMI(a.dcmi, dcmi_get_device_ecc_info, a.id.card, a.id.chip, DCMI_DEVICE_TYPE_HBM, &ecc)) return code;
+  if (int code = NPU_DCMI(a.dcmi, dcmi_get_device_ecc_info, a.id.card, a.id.chip, DCMI_DEVICE_TYPE_HBM, &ecc))
+    return code;
   Line(out, "NPU ID", a.id.card);
   Line(out, "Chip ID", a.id.chip);
   Line(out, "HBM ECC Enable", ecc.enable_flag);
@@ -55,8 +56,9 @@ int DeviceShare(const Asked& a, std::string& out) {
 int Sensors(const Asked& a, std::string& out) {
   Head(a, out);
   for (const ChipId& id : a.chips) {
-    for (const auto& [label, sensor] : {std::pair{"Soc Temperature(C)", DCMI_SOC_TEMP_ID}, std::pair{"HBM Temperature(C)", DCMI_HBM_TEMP_ID},
-                                        std::pair{"NDie Temperature(C)", DCMI_N_DIE_TEMP_ID}}) {
+    for (const auto& [label, sensor] :
+         {std::pair{"Soc Temperature(C)", DCMI_SOC_TEMP_ID}, std::pair{"HBM Temperature(C)", DCMI_HBM_TEMP_ID},
+          std::pair{"NDie Temperature(C)", DCMI_N_DIE_TEMP_ID}}) {
       dcmi_sensor_info value{};
       const int code = NPU_DCMI(a.dcmi, dcmi_get_device_sensor_info, id.card, id.chip, sensor, &value);
       Line(out, label, If(code, value.iint));
@@ -134,7 +136,8 @@ int OpTimeout(const Asked& a, std::string& out) {
   return 0;
 }
 
-// Parts that a software card lacks: the block says so and the call succeeds, as it does on a card where they are not set up.
+// Parts that a software card lacks: the block says so and the call succeeds, as it does on a card where they are not
+// set up.
 template <const char* kLabel, const char* kValue>
 int Fixed(const Asked& a, std::string& out) {
   if (int code = Known(a)) return code;
@@ -143,8 +146,9 @@ int Fixed(const Asked& a, std::string& out) {
   Line(out, kLabel, kValue);
   return 0;
 }
-constexpr char kNone[] = "NA", kOff[] = "Disable", kTemplates[] = "Template Count", kZero[] = "0", kKeys[] = "Key Status", kCert[] = "Certificate",
-               kPeriod[] = "Certificate Alarm Period(day)", kCsr[] = "Certificate Request", kRoot[] = "Root Key Status", kLogs[] = "System Log Status",
+constexpr char kNone[] = "NA", kOff[] = "Disable", kTemplates[] = "Template Count", kZero[] = "0",
+               kKeys[] = "Key Status", kCert[] = "Certificate", kPeriod[] = "Certificate Alarm Period(day)",
+               kCsr[] = "Certificate Request", kRoot[] = "Root Key Status", kLogs[] = "System Log Status",
                kVerify[] = "Custom OP Verify";
 
 const std::map<std::string, Answerer>& Further() {
@@ -185,10 +189,37 @@ Answerer FindFurther(const std::string& type) {
 }
 
 bool IsForeign(const std::string& type) {
-  static constexpr std::array kForeign = {
-      "mac-addr", "ip", "gateway", "license", "nve-level", "p2p-mem-cfg", "p2p-enable", "cpu-num-cfg", "aicpu-config", "work-mode", "ssh-enable",
-      "customized-info", "mcu-monitor", "err-count", "boot-area", "vnpu-svm", "first-power-on-date", "pkcs-enable", "pwm-mode", "pwm-duty-ratio",
-      "boot-select", "power-state", "usb", "system-info", "nic-info", "spod-info", "sio-info", "disk-power", "ufs-info", "low-power", "port"};
+  static constexpr std::array kForeign = {"mac-addr",
+                                          "ip",
+                                          "gateway",
+                                          "license",
+                                          "nve-level",
+                                          "p2p-mem-cfg",
+                                          "p2p-enable",
+                                          "cpu-num-cfg",
+                                          "aicpu-config",
+                                          "work-mode",
+                                          "ssh-enable",
+                                          "customized-info",
+                                          "mcu-monitor",
+                                          "err-count",
+                                          "boot-area",
+                                          "vnpu-svm",
+                                          "first-power-on-date",
+                                          "pkcs-enable",
+                                          "pwm-mode",
+                                          "pwm-duty-ratio",
+                                          "boot-select",
+                                          "power-state",
+                                          "usb",
+                                          "system-info",
+                                          "nic-info",
+                                          "spod-info",
+                                          "sio-info",
+                                          "disk-power",
+                                          "ufs-info",
+                                          "low-power",
+                                          "port"};
   return std::find(kForeign.begin(), kForeign.end(), type) != kForeign.end();
 }
 

@@ -1,5 +1,5 @@
-// `npu-smi -q -d N --showmem`: a card's memory as JSON, in the units that its readers expect: Used in MB, Total in bytes,
-// Fragmentation in percent, power in mW.
+// `npu-smi -q -d N --showmem`: a card's memory as JSON, in the units that its readers expect: Used in MB, Total in
+// bytes, Fragmentation in percent, power in mW.
 #pragma once
 
 #include <string>

@@ -36,7 +36,9 @@ int ListChips(const Dcmi& dcmi, std::vector<ChipId>& chips) {
   int card_count = 0;
   if (dcmi.second()) {
     using List = int (*)(int*, int*, int);
-    if (int code = dcmi.Call("dcmiv2_get_device_list", static_cast<List>(nullptr), cards.data(), &card_count, kMaxCards)) return code;
+    if (int code =
+            dcmi.Call("dcmiv2_get_device_list", static_cast<List>(nullptr), cards.data(), &card_count, kMaxCards))
+      return code;
     for (int i = 0; i < card_count && i < kMaxCards; ++i) chips.push_back({cards[i], 0});
     return chips.empty() ? kNoDevice : 0;
   }
@@ -63,8 +65,8 @@ std::string BusId(const Dcmi& dcmi, ChipId id) {
 
 bool ReadExtras(const Dcmi& dcmi, ChipId id, CardExtras* extras) {
   unsigned size = sizeof *extras;
-  return NPU_DCMI(dcmi, dcmi_get_device_info, id.card, id.chip, static_cast<dcmi_main_cmd>(kExtrasMainCommand), kExtrasSubCommand,
-                  static_cast<void*>(extras), &size) == 0;
+  return NPU_DCMI(dcmi, dcmi_get_device_info, id.card, id.chip, static_cast<dcmi_main_cmd>(kExtrasMainCommand),
+                  kExtrasSubCommand, static_cast<void*>(extras), &size) == 0;
 }
 
 std::string DriverVersion(const Dcmi& dcmi) {
@@ -91,7 +93,8 @@ Chip ReadChip(const Dcmi& dcmi, ChipId id) {
   int dies = 0;
   if (NPU_DCMI(dcmi, dcmi_get_device_num_in_card, id.card, &dies) == 0 && dies > 1) {
     unsigned phy = 0;
-    if (NPU_DCMI(dcmi, dcmi_get_device_phyid_from_logicid, static_cast<unsigned>(chip.logic), &phy) == 0) chip.phy = static_cast<int>(phy);
+    if (NPU_DCMI(dcmi, dcmi_get_device_phyid_from_logicid, static_cast<unsigned>(chip.logic), &phy) == 0)
+      chip.phy = static_cast<int>(phy);
   }
   dcmi_get_memory_info_stru ddr{};
   if (!chip.hbm_total_mb && NPU_DCMI(dcmi, dcmi_get_device_memory_info_v3, id.card, id.chip, &ddr) == 0) {

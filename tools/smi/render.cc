@@ -40,7 +40,8 @@ std::string OrNa(const std::optional<T>& value) {
 std::string ChipRows(const Layout& l, const Chip& c) {
   std::string power = c.power_dw ? fmt::format("{:.1f}", *c.power_dw / 10.0) : "NA";
   if (c.phy && c.chip > 0) power = "-";  // the dies of a card share its figure
-  const std::string ids = c.phy ? fmt::format("{:<5} {}", c.chip, *c.phy) : fmt::format("{}", l.chip_is_logic ? c.logic : c.chip);
+  const std::string ids =
+      c.phy ? fmt::format("{:<5} {}", c.chip, *c.phy) : fmt::format("{}", l.chip_is_logic ? c.logic : c.chip);
   return Row(l, fmt::format("{:<5} {:<20}", c.card, c.name.substr(0, 20)), HealthWord(c.health),
              fmt::format("{:<11} {:<17} {:<{}}/ {:<13}", power, OrNa(c.temperature_c), c.hugepages_used, l.used,
                          c.hugepages_total)) +
@@ -63,14 +64,15 @@ std::string ProcessTable(const Layout& l, const std::vector<Chip>& chips) {
       out += ProcessRow(l, fmt::format("{:<7} {}", c.card, c.chip), fmt::format("{}", p.pid), p.name,
                         fmt::format("{}", p.memory_bytes / 1024 / 1024));
     }
-    const bool others = std::any_of(chips.begin(), chips.end(), [&](const Chip& o) { return o.card == c.card && !o.processes.empty(); });
+    const bool others = std::any_of(chips.begin(), chips.end(),
+                                    [&](const Chip& o) { return o.card == c.card && !o.processes.empty(); });
     const bool first_of_card = i == 0 || chips[i - 1].card != c.card;
     if (!others && first_of_card) {
       const int inside = l.first + l.second + l.third + 2;
       out += fmt::format("| {:<{}}|\n", fmt::format("No running processes found in NPU {}", c.card), inside - 1);
     }
-    // Idle cards that follow one another share a frame, as in the product's own print of an idle machine; so do the dies of
-    // a card.
+    // Idle cards that follow one another share a frame, as in the product's own print of an idle machine; so do the
+    // dies of a card.
     const bool idle_run = c.processes.empty() && i + 1 < chips.size() && chips[i + 1].processes.empty();
     const bool same_card = i + 1 < chips.size() && chips[i + 1].card == c.card;
     if (!idle_run && !same_card) out += Frame(l, '=');
