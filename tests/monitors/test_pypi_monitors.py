@@ -13,8 +13,8 @@ import pytest
 from conftest import program, until
 
 # Three of them bring a package of the same name, so each is installed into a folder of its own.
-PACKAGES = {"nptop": "0.1.0", "nputop": "0.0.3", "ascend-nputop": "0.1.0", "ascend-npu-utils": "0.1.1"}
-NEEDS = {"nptop": [], "nputop": ["textual", "psutil", "rich"], "ascend-nputop": ["psutil", "cachetools", "termcolor"], "ascend-npu-utils": ["psutil"]}
+PACKAGES = {"nptop": "0.1.0", "nputop": "0.0.3", "ascend-nputop": "0.1.0", "ascend-npu-utils": "0.1.1", "ascendtop": "0.2.0"}
+NEEDS = {"nptop": [], "nputop": ["textual", "psutil", "rich"], "ascend-nputop": ["psutil", "cachetools", "termcolor"], "ascend-npu-utils": ["psutil"], "ascendtop": ["psutil"]}
 
 
 @pytest.fixture(scope="session")
@@ -130,6 +130,23 @@ def test_ascend_nputop(machine, installed):
     worker.end()
     after = memory(look())
     assert before and len(before) == len(after) and before != after, (before, after)
+
+
+def test_ascendtop(machine, installed):
+    folder = installed("ascendtop")
+    worker = machine.worker(card=1, megabytes=500)
+
+    def look() -> str:
+        text = "import sys; sys.argv = ['ascendtop', '--once', '--no-color']; from ascendtop import main; main()"
+        done = run(machine, folder, sys.executable, "-c", text)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    text = look()
+    assert re.search(r"0 +910B4 +OK", text) and re.search(r"1 +910B4 +OK", text)
+    assert re.search(rf"^│ +1 +{worker.pid} ", text, re.M), text
+    worker.end()
+    assert "No running NPU processes found" in look()
 
 
 def test_ascend_npu_utils(make_machine, installed, tmp_path):
