@@ -47,7 +47,7 @@ logged() {
 # What a build needs, and what Python environments need. One list for ./test, ./demo and CI.
 build_packages="g++ cmake ninja-build ccache git pkg-config python3 libhwy-dev libfmt-dev libcli11-dev nlohmann-json3-dev
   prometheus-cpp-dev libcpp-httplib-dev libyaml-cpp-dev libssl-dev libcrypt-dev"
-test_packages="libgtest-dev libgmock-dev libbenchmark-dev tmux prometheus chromium"
+test_packages="libgtest-dev libgmock-dev libbenchmark-dev iproute2 tmux prometheus chromium"
 python_packages="python3-venv python3-dev"
 arm64_packages="g++-aarch64-linux-gnu qemu-user-static"
 

@@ -26,6 +26,7 @@ using std::chrono::steady_clock;
 constexpr int kPausesWithCores = 200, kPausesWithout = 50;
 constexpr microseconds kYieldFor(100);
 constexpr milliseconds kLookAfter(150);   // peers of a parked call are looked at this often
+constexpr milliseconds kSilentAfter(1200);  // processes on other hosts say every half second that they run
 constexpr milliseconds kLateAfter(1500);  // a peer that lets a call wait so long is named
 
 void Pause() {
@@ -152,7 +153,7 @@ class CollTask final : public PollingTask {
   // Shows a wait on the board, and names who lets it last.
   void Late(std::vector<uint32_t> ranks) {
     if (operation_->Moving()) {
-      std::erase_if(ranks, [&](uint32_t r) { return comm_->team_.to[r]->Silent(r) < kLateAfter; });
+      std::erase_if(ranks, [&](uint32_t r) { return comm_->team_.to[r]->Silent(r) < kSilentAfter; });
     }
     if (ranks.empty()) {
       waits_since_ = {};
@@ -320,13 +321,8 @@ std::string Communicator::LastCallOf(uint32_t rank) const {
 
 std::string Communicator::Doing(uint32_t rank) const {
   const Member& m = parts_.members[rank];
-  if (m.host_id != parts_.members[team_.rank].host_id) {
-    const milliseconds silent = team_.to[rank]->Silent(rank);
-    if (silent < kLateAfter) return "its process runs";
-    return fmt::format("no sign of life for {:.1f} s: stopped, or the network between is down",
-                       static_cast<double>(silent.count()) / 1000);
-  }
-  switch (device::ranks::StateOf(m.pid)) {
+  const bool same_host = m.host_id == parts_.members[team_.rank].host_id;
+  switch (same_host ? device::ranks::StateOf(m.pid) : 'R') {
     case 'T':
       return "its process is stopped (SIGSTOP or Ctrl-Z; kill -CONT lets it go on)";
     case 't':
@@ -334,8 +330,12 @@ std::string Communicator::Doing(uint32_t rank) const {
     case 'D':
       return "its process waits for a disk or a device";
     default:
-      return "its process runs";
+      break;
   }
+  const milliseconds silent = team_.to[rank]->Silent(rank);
+  if (silent < kSilentAfter) return "its process runs";
+  return fmt::format("no sign of life for {:.1f} s: the network between is down, or it is stopped",
+                     static_cast<double>(silent.count()) / 1000);
 }
 
 void Communicator::TellLate(const Operation& op, const std::vector<uint32_t>& ranks, std::chrono::milliseconds waited) {
