@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import statistics
 import sys
 import tempfile
@@ -132,6 +133,53 @@ def bench_all_reduce(options) -> bool:
     return True
 
 
+def bench_hccl(options) -> bool:
+    """HCCL against its bounds and MPI, two and four ranks; cliffs; growth with ranks."""
+    ok = True
+    for ranks in (2, 4):
+        say(f"\n## HcclAllReduce of float32 sums, {ranks} ranks, one call and one synchronise: best (median)\n")
+        with tempfile.TemporaryDirectory() as folder:
+            makers = [lambda: referees.Mpi("openmpi", folder, ranks), lambda: referees.Mpi("mpich", folder, ranks)]
+            others = []
+            for make in makers[: 2 if ranks == 2 else 1] + ([lambda: referees.Bound(folder)] if ranks == 2 else []):
+                try:
+                    others.append(make())
+                except Missing as why:
+                    note(f"left out: {why}")
+            ours, theirs = [], {o.name: [] for o in others}
+            for _ in range(max(2, options.rounds // 2)):  # in turn
+                progress(f"hccl, {ranks} ranks")
+                ours.append(referees.all_reduce(options.launcher, ranks))
+                for o in others:
+                    theirs[o.name].append(o.figures())
+            progress("")
+        best = {size: min(r[size][0] for r in ours) for size in ours[0]}
+        middle = {size: statistics.median(r[size][1] for r in ours) for size in ours[0]}
+        rows, before = [], None
+        for size in sorted(best):
+            of = lambda name, k: min((r[size][k] for r in theirs.get(name, []) if size in r and r[size][k] is not None), default=None)  # noqa: E731
+            mpi = [of(n, 0) for n in ("Open MPI", "MPICH") if of(n, 0)]
+            mpi_middle = [of(n, 1) for n in ("Open MPI", "MPICH") if of(n, 1)]
+            bound = of("shm_bound", 0)
+            # Time per doubling of the size, since sizes here grow by more than two.
+            step = (best[size] / best[before]) ** (1 / math.log2(size / before)) if before else None
+            rows.append([f"{size >> 10} KiB" if size < 1 << 20 else f"{size >> 20} MiB", f"{duration(best[size])} ({duration(middle[size])})",
+                         *(duration(of(o.name, 0)) for o in others), f"{min(mpi) / best[size]:.1f}" if mpi else "–",
+                         f"{min(mpi_middle) / middle[size]:.1f}" if mpi_middle else "–", f"{100 * bound / best[size]:.0f} %" if bound else "–",
+                         f"{step:.2f}" if step else "–"])
+            before = size
+        say(table(["bytes", "HCCL", *(o.name for o in others), "better MPI ÷ HCCL, best", "median", "share of shm_bound", "time at 2s ÷ at s"], rows))
+    say("\n## Growth with ranks: best (median)\n")
+    sizes, rows = (4 << 10, 1 << 20, 16 << 20), []
+    for ranks in (2, 3, 4, 8, 16):
+        progress(f"hccl, {ranks} ranks")
+        figures = referees.all_reduce(options.launcher, ranks)
+        progress("")
+        rows.append([str(ranks), *(f"{duration(figures[s][0])} ({duration(figures[s][1])})" for s in sizes)])
+    say(table(["ranks", "4 KiB", "1 MiB", "16 MiB"], rows))
+    return ok
+
+
 def bench_ops(options) -> bool:
     if options.list:
         for name in dict.fromkeys(case.name for case in ops.CASES):
@@ -186,7 +234,7 @@ def measures(case, figures: dict[str, list[float]], peaks: dict) -> dict:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="anynpu bench", description="Speed as ratios of one run; nothing is asserted.")
-    parser.add_argument("what", nargs="*", metavar="WHAT", help="steps, adds, allreduce (all three without a word) or ops")
+    parser.add_argument("what", nargs="*", metavar="WHAT", help="steps, adds, allreduce (all three without a word), hccl or ops")
     parser.add_argument("--launcher", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--python", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--rounds", type=int, default=5, help="how often the sides take turns (5)")
@@ -200,8 +248,8 @@ def main() -> int:
     if options.rounds < 1 or (options.seconds is not None and options.seconds <= 0):
         parser.error("--rounds and --seconds must be positive")
     for word in options.what:
-        if word not in (*PARTS, "ops"):
-            parser.error(f"{word!r} is none of {', '.join(PARTS)} and ops")
+        if word not in (*PARTS, "hccl", "ops"):
+            parser.error(f"{word!r} is none of {', '.join(PARTS)}, hccl and ops")
     if "ops" in options.what and len(options.what) > 1:
         parser.error("ops is a run of its own")
     try:
@@ -213,7 +261,7 @@ def main() -> int:
     if not options.list:
         say(f"# {machine.description()}")
     ok = True
-    runs = {"steps": bench_steps, "adds": bench_adds, "allreduce": bench_all_reduce, "ops": bench_ops}
+    runs = {"steps": bench_steps, "adds": bench_adds, "allreduce": bench_all_reduce, "hccl": bench_hccl, "ops": bench_ops}
     for part in options.what or PARTS:
         try:
             ok = runs[part](options) and ok

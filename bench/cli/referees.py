@@ -30,8 +30,9 @@ def _pairs(text: str) -> dict[int, tuple[float, float]]:
     return {int(size): (float(best) * 1e-6, float(median) * 1e-6) for size, best, median in rows}
 
 
-def all_reduce(launcher: str) -> dict[int, tuple[float, float]]:
-    return _pairs(_run([launcher, "run", "-q", "-n", "2", "--machine", f"bench{os.getpid()}", "--", program("bench_all_reduce"), "2"]))
+def all_reduce(launcher: str, ranks: int = 2) -> dict[int, tuple[float, float]]:
+    machine = f"bench{os.getpid()}r{ranks}"
+    return _pairs(_run([launcher, "run", "-q", "-n", str(ranks), "--machine", machine, "--", program("bench_all_reduce"), str(ranks)]))
 
 
 class Bound:
@@ -54,7 +55,7 @@ class Bound:
 class Mpi:
     """An MPI that is installed, two ranks."""
 
-    def __init__(self, kind: str, folder: str):
+    def __init__(self, kind: str, folder: str, ranks: int = 2):
         self.name = {"openmpi": "Open MPI", "mpich": "MPICH"}[kind]
         compiler = shutil.which(f"mpicc.{kind}")
         runner = shutil.which(f"mpirun.{kind}")
@@ -62,7 +63,8 @@ class Mpi:
             raise Missing(f"{self.name}: no mpicc.{kind} and mpirun.{kind}")
         self.path = os.path.join(folder, kind)
         _run([compiler, "-O3", str(HERE / "mpi_allreduce.c"), "-o", self.path])
-        self.command = [runner, "-n", "2", self.path]
+        more = ["--oversubscribe"] if kind == "openmpi" and ranks > 2 else []
+        self.command = [runner, "-n", str(ranks), *more, self.path]
 
     def figures(self) -> dict[int, tuple[float, Optional[float]]]:
         root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}

@@ -25,9 +25,9 @@ using std::chrono::steady_clock;
 // How a call waits before it parks (docs/decisions/collectives.md).
 constexpr int kPausesWithCores = 200, kPausesWithout = 50;
 constexpr microseconds kYieldFor(100);
-constexpr milliseconds kLookAfter(150);   // peers of a parked call are looked at this often
+constexpr milliseconds kLookAfter(150);     // peers of a parked call are looked at this often
 constexpr milliseconds kSilentAfter(1200);  // processes on other hosts say every half second that they run
-constexpr milliseconds kLateAfter(1500);  // a peer that lets a call wait so long is named
+constexpr milliseconds kLateAfter(1500);    // a peer that lets a call wait so long is named
 
 void Pause() {
 #if defined(__x86_64__)

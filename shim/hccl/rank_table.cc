@@ -1,9 +1,12 @@
 #include "shim/hccl/rank_table.h"
 
+#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
+
+#include "coll/rendezvous/root_info.h"
 
 namespace npu::hccl {
 namespace {
@@ -60,6 +63,10 @@ Result<RankTable> ParseRankTable(const std::string& text, const std::string& pat
     return bad("its ranks are not 0 to their number");
   read.ranks = static_cast<uint32_t>(ranks.size());
   read.id = fmt::format("table-{:016x}", print);
+  // A table is no secret; with this variable, the same on all ranks, strangers cannot take a seat.
+  if (const char* token = std::getenv("ANYNPU_HCCL_JOB_TOKEN"); token != nullptr && *token != 0) {
+    read.id = coll::DerivedId(token, read.id);
+  }
   return read;
 }
 
