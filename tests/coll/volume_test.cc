@@ -39,8 +39,8 @@ TEST(Body, DISABLED_Volume) {
   std::fflush(stdout);
   const int calls = Number("HCCL_TEST_CALLS", 1);
   for (int i = 1; i <= calls; ++i) {
-    const Order o{What::kAllReduce, HCCL_DATA_TYPE_FP32, HCCL_REDUCE_SUM,
-                  static_cast<size_t>(Number("HCCL_TEST_BYTES")) / 4, i};
+    const Order o{static_cast<What>(Number("HCCL_TEST_WHAT")),  // 0: all-reduce
+                  HCCL_DATA_TYPE_FP32, HCCL_REDUCE_SUM, static_cast<size_t>(Number("HCCL_TEST_BYTES")) / 4, i};
     if (may_fail && calls > 1000) {  // the values are looked at elsewhere, and a call may be refused
       static DeviceBytes data(o.count * 4);
       must(HcclAllReduce(data.at(), data.at(), o.count, o.type, o.op, comm, p.stream), "HcclAllReduce");
