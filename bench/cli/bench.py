@@ -133,6 +133,36 @@ def bench_all_reduce(options) -> bool:
     return True
 
 
+def bench_hccl_torch(options) -> None:
+    queue = options.queue[0]
+    say(f"\n## all_reduce through torch.distributed, 2 ranks, with a synchronise, TASK_QUEUE_ENABLE={queue}: best (median)\n")
+    with tempfile.TemporaryDirectory() as folder:
+        sides = {"HCCL": ("hccl", None), "gloo": ("gloo", None)}
+        try:
+            sides["null"] = ("hccl", referees.null_library(options.python, folder))
+        except Missing as why:
+            note(f"left out: {why}")
+        rounds: dict[str, list[dict]] = {name: [] for name in sides}
+        for _ in range(max(2, options.rounds // 2)):
+            for name, (backend, null) in sides.items():
+                progress(f"all_reduce through torch: {name}")
+                try:
+                    rounds[name].append(referees.torch_all_reduce(backend, options.python, options.launcher, queue, null))
+                except Missing as why:
+                    note(f"no figure of {name}: {why}")
+        progress("")
+    if not rounds["HCCL"]:
+        return
+    at = lambda name, size, k: statistics.median(r[size][k] for r in rounds[name]) if rounds.get(name) else None  # noqa: E731
+    rows = []
+    for size in sorted(rounds["HCCL"][0]):
+        hccl, gloo, null = (at(n, size, 1) for n in ("HCCL", "gloo", "null"))
+        rows.append([f"{size >> 10} KiB" if size < 1 << 20 else f"{size >> 20} MiB",
+                     *(f"{duration(at(n, size, 0))} ({duration(at(n, size, 1))})" if rounds[n] else "–" for n in sides),
+                     f"{gloo / hccl:.1f}" if gloo else "–", duration(hccl - null) if null else "–"])
+    say(table(["bytes", *sides, "gloo ÷ HCCL, median", "HCCL − null, median"], rows))
+
+
 def bench_hccl(options) -> bool:
     """HCCL against its bounds and MPI, two and four ranks; cliffs; growth with ranks."""
     ok = True
@@ -169,6 +199,7 @@ def bench_hccl(options) -> bool:
                          f"{step:.2f}" if step else "–"])
             before = size
         say(table(["bytes", "HCCL", *(o.name for o in others), "better MPI ÷ HCCL, best", "median", "share of shm_bound", "time at 2s ÷ at s"], rows))
+    bench_hccl_torch(options)
     say("\n## Growth with ranks: best (median)\n")
     sizes, rows = (4 << 10, 1 << 20, 16 << 20), []
     for ranks in (2, 3, 4, 8, 16):

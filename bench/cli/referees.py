@@ -35,6 +35,17 @@ def all_reduce(launcher: str, ranks: int = 2) -> dict[int, tuple[float, float]]:
     return _pairs(_run([launcher, "run", "-q", "-n", str(ranks), "--machine", machine, "--", program("bench_all_reduce"), str(ranks)]))
 
 
+def torch_all_reduce(backend: str, python: str, launcher: str, queue: str, null: Optional[str] = None) -> dict[int, tuple[float, float]]:
+    """Through torch.distributed: gloo, hccl on software NPUs, or hccl on libraries that do nothing."""
+    command = [python, str(HERE / "torch_allreduce.py"), backend, "2"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "TASK_QUEUE_ENABLE": queue}
+    if null is not None:
+        environment["LD_LIBRARY_PATH"] = null
+    elif backend == "hccl":
+        command = [launcher, "run", "-q", "-n", "2", "--machine", f"bench{os.getpid()}t", "--", *command]
+    return _pairs(_run(command, env=environment))
+
+
 class Bound:
     """shm_bound.c: two processes over one mapping, nothing in the way."""
 
