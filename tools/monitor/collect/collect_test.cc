@@ -135,7 +135,7 @@ TEST(SmiText, TheBoxReadsBackWhatWasPrinted) {
     EXPECT_EQ(card.hbm_used_bytes, *chip.hbm_used_mb << 20);
     EXPECT_EQ(card.hbm_total_bytes, *chip.hbm_total_mb << 20);
     EXPECT_EQ(card.bus, chip.bus_id);
-    ASSERT_EQ(card.processes.size(), chip.processes.size());
+    ASSERT_EQ(card.processes.size(), chip.processes.size()) << smi::RenderInfo(printed);
     if (!card.processes.empty()) {
       EXPECT_EQ(card.processes[0].pid, chip.processes[0].pid);
       EXPECT_EQ(card.processes[0].memory_bytes, chip.processes[0].memory_bytes);

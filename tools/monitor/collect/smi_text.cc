@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -21,15 +22,15 @@ namespace {
 using Json = nlohmann::json;
 constexpr size_t kMostText = 1 << 20;
 
+// A bar between two numbers is a word of its own, also where a wide number has eaten the blank before it.
 std::vector<std::string> Words(std::string_view text) {
   std::vector<std::string> words;
   std::string word;
   for (const char c : text) {
-    if (std::isspace(static_cast<unsigned char>(c)) != 0) {
-      if (!word.empty()) words.push_back(std::exchange(word, std::string()));
-    } else {
-      word += c;
-    }
+    const bool blank = std::isspace(static_cast<unsigned char>(c)) != 0;
+    if ((blank || c == '/') && !word.empty()) words.push_back(std::exchange(word, std::string()));
+    if (c == '/') words.emplace_back("/");
+    if (!blank && c != '/') word += c;
   }
   if (!word.empty()) words.push_back(word);
   return words;
@@ -93,7 +94,8 @@ struct InfoParser {
     half = std::move(card);
   }
 
-  void Second(const std::vector<std::vector<std::string>>& cells, int chip) {
+  // Its first number is the chip's on its card or, up to driver 25.5, of all: the lines of a card are counted instead.
+  void Second(const std::vector<std::vector<std::string>>& cells) {
     Card card = std::move(*half);
     half.reset();
     card.id = static_cast<int>(reading.cards.size());
@@ -104,7 +106,9 @@ struct InfoParser {
     if (const auto percent = cells[2].empty() ? std::nullopt : PlainNumber(cells[2][0]); percent && *percent <= 100)
       card.core_use = *percent / 100;
     LastPair(cells[2], card.hbm_used_bytes, card.hbm_total_bytes);
-    places.emplace_back(card_number, chip);
+    const auto chip =
+        std::count_if(places.begin(), places.end(), [&](const auto& place) { return place.first == card_number; });
+    places.emplace_back(card_number, static_cast<int>(chip));
     reading.cards.push_back(std::move(card));
   }
 
@@ -132,7 +136,7 @@ struct InfoParser {
     const std::optional<uint64_t> number = WholeNumber(cells[0][0]);
     if (cells.size() < 3 || !number || *number > 1023) return;
     const bool second = !cells[1].empty() && IsBusId(cells[1][0]);
-    if (second && half) return Second(cells, static_cast<int>(*number));
+    if (second && half) return Second(cells);
     if (!second) First(cells, static_cast<int>(*number));
   }
 };

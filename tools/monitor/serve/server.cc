@@ -162,6 +162,8 @@ Status Server::Start(const Address& address) {
         .Remedy("See who has it (ss -ltnp), or choose another with --listen HOST:PORT.");
   }
   NPU_ASSIGN(thread_, os::Start("npu-http", [this] { http_->listen_after_bind(); }));
+  // A stop before it listens would be lost, and the end would wait for ever.
+  while (!http_->is_running() && http_->is_valid()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   return {};
 }
 
