@@ -19,6 +19,7 @@ namespace {
 constexpr uint64_t kMostRuns = 65536;      // of a view that is followed exactly for what was written
 constexpr uint64_t kMostOrderRuns = 4096;  // and for order
 thread_local int in_callback = 0;
+constexpr std::string_view kUnwritten = "use before write";
 
 [[maybe_unused]] const bool kStarted = [] {
   const char* wish = std::getenv("ANYNPU_STRICT");
@@ -37,8 +38,16 @@ thread_local int in_callback = 0;
 bool Reads(Does does) { return does == Does::kReads || does == Does::kUpdates; }
 bool Writes(Does does) { return does != Does::kReads && does != Does::kMoves; }
 
+// torch computes what a card has no operator for on the processor and then copies all arguments there, also those that are
+// only written: what they hold is not used.
+bool OfFallback(const Finding& finding) {
+  return finding.kind == kUnwritten && finding.call.starts_with("aclrtMemcpy") && Stack::HereThrough("cpu_fallback");
+}
+
 void TellAll(const std::vector<Finding>& findings) {
-  for (const Finding& finding : findings) Tell(finding);
+  for (const Finding& finding : findings) {
+    if (!OfFallback(finding)) Tell(finding);
+  }
 }
 
 // Judges the uses of one step under the checker's lock.
@@ -132,7 +141,7 @@ class Judge {
     if (block == nullptr) return;
     if (Reads(use.does)) {
       if (const auto missing = Missing(*block, bytes)) {
-        found.push_back({"use before write", step_.call,
+        found.push_back({kUnwritten, step_.call,
                          fmt::format("{} {} reads {} bytes at {:#x}; byte {} of them ({:#x}) was never written.", Who(use),
                                      Place(step_.card, step_.stream), bytes.bytes(), block->ClientOf(bytes.begin()),
                                      *missing - bytes.begin(), block->ClientOf(*missing)),

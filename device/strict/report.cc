@@ -1,9 +1,11 @@
 #include "device/strict/report.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <functional>
 #include <mutex>
 #include <unordered_map>
@@ -26,10 +28,20 @@ State& state() {
   return *s;
 }
 
+// Where findings go: the standard error, or the end of the file that ANYNPU_STRICT_LOG names.
+int Output() {
+  static const int output = [] {
+    const char* file = std::getenv("ANYNPU_STRICT_LOG");
+    const int opened = file == nullptr || *file == 0 ? -1 : open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    return opened >= 0 ? opened : STDERR_FILENO;
+  }();
+  return output;
+}
+
 void Write(const std::string& text) {
   size_t done = 0;
   while (done < text.size()) {
-    const ssize_t n = write(STDERR_FILENO, text.data() + done, text.size() - done);
+    const ssize_t n = write(Output(), text.data() + done, text.size() - done);
     if (n <= 0) return;
     done += static_cast<size_t>(n);
   }

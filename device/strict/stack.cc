@@ -58,6 +58,16 @@ Stack Stack::Here() {
   return stack;
 }
 
+bool Stack::HereThrough(const char* name) {
+  std::array<void*, 96> deep{};
+  const int depth = backtrace(deep.data(), static_cast<int>(deep.size()));
+  for (int i = 0; i < depth; ++i) {
+    Dl_info info{};
+    if (dladdr(deep[i], &info) != 0 && info.dli_sname != nullptr && std::strstr(info.dli_sname, name) != nullptr) return true;
+  }
+  return false;
+}
+
 void* Stack::Caller() const {
   for (int i = 0; i < depth; ++i) {
     if (!Ours(at[i])) return at[i];

@@ -13,6 +13,8 @@ struct Stack {
   int depth = 0;
 
   static Stack Here();
+  // Whether one of the functions that led here has this in its name.
+  static bool HereThrough(const char* name);
   // "name  library+0x12" lines without the frames of our own libraries on top; `indent` in front of each.
   std::string Tell(const char* indent, int most = 10) const;
   // The first frame outside our libraries; null when there is none.

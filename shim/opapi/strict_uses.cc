@@ -33,7 +33,16 @@ bool Begins(std::string_view name, std::span<const std::string_view> with) {
 }
 bool Is(std::string_view name, std::span<const std::string_view> of) { return std::find(of.begin(), of.end(), name) != of.end(); }
 
-Does DoesOf(std::string_view op, ops::Role role) {
+// The table's inputs that are written.
+struct Written {
+  std::string_view op, param;
+};
+constexpr Written kWritten[] = {{"aclnnRReluWithNoise", "noise"}, {"aclnnInplaceRReluWithNoise", "noise"}};
+
+Does DoesOf(std::string_view op, std::string_view param, ops::Role role) {
+  for (const Written& w : kWritten) {
+    if (w.op == op && w.param == param) return Does::kWrites;
+  }
   if (role == ops::Role::out) return Does::kWrites;
   if (role == ops::Role::in) return Begins(op, kMovers) ? Does::kMoves : Does::kReads;
   if (Begins(op, kPatchers)) return Does::kPatches;
@@ -51,7 +60,7 @@ StrictUses::StrictUses(ops::Executor& executor, const std::byte* scratch) {
     for (const Tensor& tensor : args.Many<const Tensor>(ops::Token{static_cast<uint8_t>(p)})) {
       if (tensor.data == nullptr) continue;
       uses_.push_back({{tensor.data, static_cast<uint64_t>(ItemSize(tensor.dtype)), tensor.Shape(), tensor.Strides()},
-                       DoesOf(op.name, param.role),
+                       DoesOf(op.name, param.name, param.role),
                        param.name});
     }
   }
