@@ -1,5 +1,5 @@
-// Functions of the client that are told of failed tasks. They run on a thread of ours that does nothing else: they may take
-// locks that a synchronising thread holds, and nothing of ours waits for them.
+// Functions of the client that are told of failed tasks. They run on a thread of ours that does nothing else: they may
+// take locks that a synchronising thread holds, and nothing of ours waits for them.
 //
 //   SetExceptionFunction(f);                       // one for the process; null takes it away
 //   NPU_TRY(AddExceptionFunction(g, function));    // further ones

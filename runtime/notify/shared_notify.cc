@@ -74,7 +74,8 @@ Result<std::unique_ptr<SharedNotify>> SharedNotify::Open(std::string_view key, c
   if (cell == nullptr) return Gone(id);
   const bool ours = device::CellOwner(*machine, id) == machine->slot();
   if (!ours && cell->words[kOpenToAll].load(std::memory_order_relaxed) == 0 && !Holds(*cell, getpid())) {
-    return Error(Code::kNoPermission, "{}: the owner of the notify has not allowed process {} to import it.", function, getpid())
+    return Error(Code::kNoPermission, "{}: the owner of the notify has not allowed process {} to import it.", function,
+                 getpid())
         .Remedy("Let the owner call aclrtNotifySetImportPid, or export with the flag that switches the check off.");
   }
   return std::unique_ptr<SharedNotify>(new SharedNotify(*machine, id, false));
@@ -96,7 +97,8 @@ Status SharedNotify::Allow(std::span<const int32_t> pids, const char* function) 
   for (const int32_t pid : pids) {
     if (pid <= 0) return Error(Code::kOutOfRange, "{}: {} is no process id.", function, pid);
     if (!Holds(*cell, pid) && !Place(*cell, pid)) {
-      return Error(Code::kResourceExhausted, "{}: the notify has {} allowed processes already.", function, 2 * (kEnd - kPids))
+      return Error(Code::kResourceExhausted, "{}: the notify has {} allowed processes already.", function,
+                   2 * (kEnd - kPids))
           .Remedy("Export it with the flag that switches the check off.");
     }
   }

@@ -11,7 +11,9 @@ namespace {
 constexpr uint32_t kNothing = 0xFFFFFFFF;
 
 const rt::Exception* Look(const aclrtExceptionInfo* info) { return reinterpret_cast<const rt::Exception*>(info); }
-rt::ExceptionFunction Ours(aclrtExceptionInfoCallback callback) { return reinterpret_cast<rt::ExceptionFunction>(callback); }
+rt::ExceptionFunction Ours(aclrtExceptionInfoCallback callback) {
+  return reinterpret_cast<rt::ExceptionFunction>(callback);
+}
 
 Status NoFunction(const char* function) {
   return Error(Code::kOutOfRange, "{}: callback is null.", function).Remedy("Pass the function to call.");
@@ -34,11 +36,17 @@ Status aclrtExceptionInfoCallbackUnregister(aclrtExceptionInfoCallback callback)
   return rt::RemoveExceptionFunction(Ours(callback), __func__);
 }
 
-uint32_t aclrtGetTaskIdFromExceptionInfo(const aclrtExceptionInfo* info) { return info == nullptr ? kNothing : Look(info)->task; }
+uint32_t aclrtGetTaskIdFromExceptionInfo(const aclrtExceptionInfo* info) {
+  return info == nullptr ? kNothing : Look(info)->task;
+}
 
-uint32_t aclrtGetStreamIdFromExceptionInfo(const aclrtExceptionInfo* info) { return info == nullptr ? kNothing : Look(info)->stream; }
+uint32_t aclrtGetStreamIdFromExceptionInfo(const aclrtExceptionInfo* info) {
+  return info == nullptr ? kNothing : Look(info)->stream;
+}
 
-uint32_t aclrtGetThreadIdFromExceptionInfo(const aclrtExceptionInfo* info) { return info == nullptr ? kNothing : Look(info)->thread; }
+uint32_t aclrtGetThreadIdFromExceptionInfo(const aclrtExceptionInfo* info) {
+  return info == nullptr ? kNothing : Look(info)->thread;
+}
 
 uint32_t aclrtGetDeviceIdFromExceptionInfo(const aclrtExceptionInfo* info) {
   return info == nullptr ? kNothing : static_cast<uint32_t>(rt::LogicalOf(Look(info)->card));
