@@ -54,7 +54,8 @@ void TellOnce(const std::string& folder, int error) {
   static std::atomic<bool> told{false};
   if (told.exchange(true)) return;
   const std::string line = fmt::format(
-      "anynpu: no log can be written below {}: {}. Its lines are lost; set ASCEND_PROCESS_LOG_PATH to a folder that may be "
+      "anynpu: no log can be written below {}: {}. Its lines are lost; set ASCEND_PROCESS_LOG_PATH to a folder that "
+      "may be "
       "written.\n",
       folder.size() > 200 ? folder.substr(0, 200) + "..." : folder, std::strerror(error));
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());

@@ -1,7 +1,7 @@
 // The files of a process's log: opened with the first line, followed by another when full, the oldest removed.
 //
-// One object for each kind ("debug", "run") and process; a forked child makes its own, since a lock of the parent's may be
-// held for ever there. Any thread.
+// One object for each kind ("debug", "run") and process; a forked child makes its own, since a lock of the parent's may
+// be held for ever there. Any thread.
 #pragma once
 
 #include <deque>

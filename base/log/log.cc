@@ -32,8 +32,8 @@ bool StdoutFromEnvironment() { return Says("ASCEND_SLOG_PRINT_TO_STDOUT", '1'); 
 
 std::atomic<bool> to_stdout{StdoutFromEnvironment()};
 
-// Seconds that local time is ahead of UTC, asked for when the library is loaded: later a fork may have left the C library's
-// lock held.
+// Seconds that local time is ahead of UTC, asked for when the library is loaded: later a fork may have left the C
+// library's lock held.
 int64_t OffsetSeconds() {
   const time_t now = time(nullptr);
   tm parts{};

@@ -8,11 +8,11 @@
 // The vendor's variables are honoured: ASCEND_GLOBAL_LOG_LEVEL 0 debug, 1 info, 2 warning, 3 error (default), 4 off;
 // ASCEND_GLOBAL_EVENT_ENABLE 0 leaves [EVENT] lines out; ASCEND_SLOG_PRINT_TO_STDOUT 1 sends lines to stdout.
 // Otherwise they go to debug/plog/plog-<pid>_<time>.log (events: run/plog) below ASCEND_PROCESS_LOG_PATH,
-// ASCEND_WORK_PATH/log or $HOME/ascend/log, which is made with the first line and not before. A file of 20 MiB is followed
-// by another, and of a process the last ASCEND_HOST_LOG_FILE_NUM (10) stay.
-// A disabled level costs one relaxed load and formats nothing. Any thread; a line is written with one system call; nothing
-// is thrown, no lock is held across a fork. What cannot be written is lost, and a folder that was asked for and cannot be
-// used is told once on stderr.
+// ASCEND_WORK_PATH/log or $HOME/ascend/log, which is made with the first line and not before. A file of 20 MiB is
+// followed by another, and of a process the last ASCEND_HOST_LOG_FILE_NUM (10) stay. A disabled level costs one relaxed
+// load and formats nothing. Any thread; a line is written with one system call; nothing is thrown, no lock is held
+// across a fork. What cannot be written is lost, and a folder that was asked for and cannot be used is told once on
+// stderr.
 #pragma once
 
 #include <fmt/format.h>
@@ -78,23 +78,23 @@ class Limiter {
 #define NPU_HERE \
   ::npu::log::Where { __FILE__, __LINE__ }
 
-#define NPU_LOG(level, module, ...)                                                                                \
-  do {                                                                                                             \
-    if (::npu::log::Enabled(::npu::log::level)) {                                                                  \
+#define NPU_LOG(level, module, ...)                                                                           \
+  do {                                                                                                        \
+    if (::npu::log::Enabled(::npu::log::level)) {                                                             \
       ::npu::log::WriteMade(::npu::log::level, module, NPU_HERE, [&] { return ::fmt::format(__VA_ARGS__); }); \
-    }                                                                                                              \
+    }                                                                                                         \
   } while (false)
 
-#define NPU_LOG_EVERY(level, period, module, ...)                                                 \
-  do {                                                                                            \
-    if (::npu::log::Enabled(::npu::log::level)) {                                                 \
-      static ::npu::log::Limiter npu_limiter_(period);                                            \
-      if (uint64_t npu_dropped_ = 0; npu_limiter_.Admit(&npu_dropped_)) {                         \
-        ::npu::log::WriteMade(::npu::log::level, module, NPU_HERE, [&] {                          \
-          std::string npu_text_ = ::fmt::format(__VA_ARGS__);                                     \
+#define NPU_LOG_EVERY(level, period, module, ...)                                                   \
+  do {                                                                                              \
+    if (::npu::log::Enabled(::npu::log::level)) {                                                   \
+      static ::npu::log::Limiter npu_limiter_(period);                                              \
+      if (uint64_t npu_dropped_ = 0; npu_limiter_.Admit(&npu_dropped_)) {                           \
+        ::npu::log::WriteMade(::npu::log::level, module, NPU_HERE, [&] {                            \
+          std::string npu_text_ = ::fmt::format(__VA_ARGS__);                                       \
           if (npu_dropped_ > 0) npu_text_ += ::fmt::format(" (and {} more like it)", npu_dropped_); \
-          return npu_text_;                                                                       \
-        });                                                                                       \
-      }                                                                                           \
-    }                                                                                             \
+          return npu_text_;                                                                         \
+        });                                                                                         \
+      }                                                                                             \
+    }                                                                                               \
   } while (false)

@@ -50,8 +50,10 @@ TEST_F(LogTest, WritesToTheProcessFileFromErrorOnByDefault) {
   NPU_LOG(kError, "test", "written {}\nin one line", 2);
   const std::string text = ReadAll(Destination());
   EXPECT_EQ(Destination().rfind(directory_, 0), 0u);
-  EXPECT_NE(Destination().find("/debug/plog/plog-" + std::to_string(getpid()) + "_2"), std::string::npos) << Destination();
-  EXPECT_THAT(text, ::testing::MatchesRegex(".ERROR. test.[0-9]+,[^)]+.:....-..-..-..:..:......\\.... .log_test.cc:[0-9]+.[0-9]+ .*\n"));
+  EXPECT_NE(Destination().find("/debug/plog/plog-" + std::to_string(getpid()) + "_2"), std::string::npos)
+      << Destination();
+  EXPECT_THAT(text, ::testing::MatchesRegex(
+                        ".ERROR. test.[0-9]+,[^)]+.:....-..-..-..:..:......\\.... .log_test.cc:[0-9]+.[0-9]+ .*\n"));
   EXPECT_NE(text.find("written 2 in one line\n"), std::string::npos);
   EXPECT_EQ(text.find("not written"), std::string::npos);
 }

@@ -2,9 +2,9 @@
 //
 //   ScriptLine()     // "train.py:41 in step"; empty when the calling thread runs no Python or nothing is known
 //
-// Nothing of Python is linked or imported. Two functions that interpreters export for fault handlers are looked up at run
-// time; they read the calling thread's own frames without the interpreter's lock (docs/decisions/parity.md). Costs some
-// 20 µs; meant for reports, not for every call. Never throws.
+// Nothing of Python is linked or imported. Two functions that interpreters export for fault handlers are looked up at
+// run time; they read the calling thread's own frames without the interpreter's lock (docs/decisions/parity.md). Costs
+// some 20 µs; meant for reports, not for every call. Never throws.
 #pragma once
 
 #include <string>

@@ -18,8 +18,9 @@ TEST(ScriptLine, TheFirstFrameOutsideOfPackagesCounts) {
 }
 
 TEST(ScriptLine, OfPackagesAloneTheInnermostIsTaken) {
-  EXPECT_EQ(LineOfInterest("  File \"/x/site-packages/a.py\", line 1 in f\n  File \"/x/site-packages/b.py\", line 2 in g\n"),
-            "/x/site-packages/a.py:1 in f");
+  EXPECT_EQ(
+      LineOfInterest("  File \"/x/site-packages/a.py\", line 1 in f\n  File \"/x/site-packages/b.py\", line 2 in g\n"),
+      "/x/site-packages/a.py:1 in f");
 }
 
 TEST(ScriptLine, BrokenListingsAreHarmless) {

@@ -55,8 +55,9 @@ class Book {
     const size_t number = counts_.size() + 1;
     counts_.emplace(std::move(key), Counted{number, 1});
     if (Open()) {
-      Append(fmt::format("finding\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n", number, Field(finding.rule), code, Field(finding.call),
-                         Field(finding.what), Field(finding.change), Field(where), Field(finding.source)));
+      Append(fmt::format("finding\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n", number, Field(finding.rule), code,
+                         Field(finding.call), Field(finding.what), Field(finding.change), Field(where),
+                         Field(finding.source)));
     } else {
       fmt::print(stderr, "anynpu parity: {}{}{}: {} ({}). {}\n", where, where.empty() ? "" : ": ", finding.call,
                  finding.what, code, finding.change);

@@ -4,9 +4,10 @@
 //                                            .change = "cast self first", .rule = "dtype", .source = "ops-math: …"}));
 //
 // ANYNPU_PARITY=refuse or warn switches it on when the library is loaded. Judge writes a finding down, with the line of
-// Python that made the call, and answers with the failure (refuse) or with success (warn). With ANYNPU_PARITY_REPORT each
-// process appends its findings to parity-<pid>.tsv in that folder, which the launcher tells when the command has ended;
-// without, each finding is a line on stderr when it is met first. Off, a call pays one load. Any thread; fork-safe.
+// Python that made the call, and answers with the failure (refuse) or with success (warn). With ANYNPU_PARITY_REPORT
+// each process appends its findings to parity-<pid>.tsv in that folder, which the launcher tells when the command has
+// ended; without, each finding is a line on stderr when it is met first. Off, a call pays one load. Any thread;
+// fork-safe.
 #pragma once
 
 #include <atomic>

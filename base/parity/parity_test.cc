@@ -18,7 +18,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-const Finding kFinding{Code::kInvalidParam, "aclnnMatmul", "Tensor self not implemented", "convert self", "dtype", "a page"};
+const Finding kFinding{Code::kInvalidParam, "aclnnMatmul", "Tensor self not implemented",
+                       "convert self",      "dtype",       "a page"};
 
 class ParityTest : public ::testing::Test {
  protected:
@@ -58,8 +59,11 @@ TEST_F(ParityTest, RefusesWithTheTextAndWhatToChange) {
   Switch("refuse");
   const Status status = Judge(kFinding);
   EXPECT_EQ(status.code(), Code::kInvalidParam);
-  EXPECT_THAT(status.Message(), AllOf(HasSubstr("aclnnMatmul: Tensor self not implemented"), HasSubstr("convert self"), HasSubstr("a page")));
-  EXPECT_THAT(Written(), HasSubstr("finding\t1\tdtype\t161002\taclnnMatmul\tTensor self not implemented\tconvert self\t\ta page\n"));
+  EXPECT_THAT(status.Message(), AllOf(HasSubstr("aclnnMatmul: Tensor self not implemented"), HasSubstr("convert self"),
+                                      HasSubstr("a page")));
+  EXPECT_THAT(
+      Written(),
+      HasSubstr("finding\t1\tdtype\t161002\taclnnMatmul\tTensor self not implemented\tconvert self\t\ta page\n"));
 }
 
 TEST_F(ParityTest, WarnsOnceForEachAndGoesOn) {
@@ -97,7 +101,8 @@ TEST_F(ParityTest, FoldersThatCannotBeUsedHarmNothing) {
     Switch("warn");
     ::testing::internal::CaptureStderr();
     EXPECT_TRUE(Judge(kFinding).ok());
-    EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("aclnnMatmul: Tensor self not implemented (161002)"));
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+                HasSubstr("aclnnMatmul: Tensor self not implemented (161002)"));
   }
 }
 

@@ -38,7 +38,8 @@ void LogFailure(const Status& status, int32_t code, CodeOf code_of) {
   if (!log::Enabled(level) || !Admit(&dropped)) return;
   std::string line = fmt::format("{}: {} ErrCode={}, desc=[{}]", ErrorNumber(status, code),
                                  TextWithoutNumber(status.Message()), code, CodeName(status.code()));
-  if (dropped > 0) line += fmt::format(" ({} lines before were left out: more than {} in a second)", dropped, kLinesEachSecond);
+  if (dropped > 0)
+    line += fmt::format(" ({} lines before were left out: more than {} in a second)", dropped, kLinesEachSecond);
   log::Write(level, ModuleOf(code_of), line, NPU_HERE);
 }
 
@@ -71,9 +72,15 @@ bool FailsOnDemand(const char* name, int32_t* code) noexcept {
   }
   try {
     if (!look(name, code)) return false;
-    RecordError(Error(Code::kInternal, "{}: a failure with {} was injected.", name, *code)
-                    .Remedy("anynpu faults lists what was injected, anynpu clear ends it."),
-                *code);
+    const Status status = Error(Code::kInternal, "{}: a failure with {} was injected.", name, *code)
+                              .Remedy("anynpu faults lists what was injected, anynpu clear ends it.");
+    RecordError(status, *code);
+    const std::string_view function = name;
+    LogFailure(status, *code,
+               function.starts_with("aclnn")  ? NnCode
+               : function.starts_with("Hccl") ? HcclCode
+               : function.starts_with("dcmi") ? DcmiCode
+                                              : AclCode);
     return true;
   } catch (...) {
     return false;

@@ -68,11 +68,15 @@ TEST(LastError, TextsBeginAsThoseOfCann) {
   };
   const std::string pid = std::to_string(getpid());
   EXPECT_THAT(text_of(Error(Code::kOutOfRange, "value"), AclCode(Code::kOutOfRange)),
-              ::testing::MatchesRegex("EE1001: .PID: " + pid +
-                                      ". ....-..-..-..:..:......\\.... The argument is invalid.Reason: .AnyNPU. value .107000.*"));
-  EXPECT_THAT(text_of(Error(Code::kInvalidParam, "v"), NnCode(Code::kInvalidParam)), ::testing::StartsWith("EZ1001: [PID: "));
-  EXPECT_THAT(text_of(Error(Code::kInvalidParam, "v"), HcclCode(Code::kInvalidParam)), ::testing::StartsWith("EI0003: [PID: "));
-  EXPECT_THAT(text_of(Error(Code::kInvalidParam, "v"), AclCode(Code::kInvalidParam)), ::testing::StartsWith("EH0001: [PID: "));
+              ::testing::MatchesRegex(
+                  "EE1001: .PID: " + pid +
+                  ". ....-..-..-..:..:......\\.... The argument is invalid.Reason: .AnyNPU. value .107000.*"));
+  EXPECT_THAT(text_of(Error(Code::kInvalidParam, "v"), NnCode(Code::kInvalidParam)),
+              ::testing::StartsWith("EZ1001: [PID: "));
+  EXPECT_THAT(text_of(Error(Code::kInvalidParam, "v"), HcclCode(Code::kInvalidParam)),
+              ::testing::StartsWith("EI0003: [PID: "));
+  EXPECT_THAT(text_of(Error(Code::kInvalidParam, "v"), AclCode(Code::kInvalidParam)),
+              ::testing::StartsWith("EH0001: [PID: "));
   EXPECT_THAT(text_of(Error(Code::kInternal, "v"), AclCode(Code::kInternal)),
               ::testing::StartsWith("EE9999: Inner Error!\nEE9999: [PID: "));
   EXPECT_THAT(text_of(Error(Code::kCommTimeout, "EI0015: nobody"), HcclCode(Code::kCommTimeout)),
@@ -100,7 +104,8 @@ TEST(Boundary, FailuresAreLoggedOnce) {
   std::stringstream read;
   read << std::ifstream(log::Destination()).rdbuf();
   const std::string text = read.str();
-  EXPECT_THAT(text, ::testing::HasSubstr("EE1001: aclrtSetDevice: device 7 Use 0. ErrCode=107001, desc=[InvalidDevice]"));
+  EXPECT_THAT(text,
+              ::testing::HasSubstr("EE1001: aclrtSetDevice: device 7 Use 0. ErrCode=107001, desc=[InvalidDevice]"));
   EXPECT_THAT(text, ::testing::Not(::testing::HasSubstr("aclrtProcessReport")));
   EXPECT_THAT(text, ::testing::HasSubstr("[ERROR] HCCL("));
   EXPECT_LT(std::count(text.begin(), text.end(), '\n'), 500);

@@ -1,6 +1,7 @@
 // The form of CANN's texts: the number that a failure's text begins with, and the level of its line in the log.
 //
-//   EE1001: [PID: 4711] 2026-11-30-17:05:11.123.456 The argument is invalid.Reason: [AnyNPU] aclrtSetDevice: … (107001: …)
+//   EE1001: [PID: 4711] 2026-11-30-17:05:11.123.456 The argument is invalid.Reason: [AnyNPU] aclrtSetDevice: … (107001:
+//   …)
 //           Solution: …
 //           TraceBack (most recent call last):
 //           aclrtMalloc: … (107000: OutOfRange)

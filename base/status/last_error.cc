@@ -55,8 +55,8 @@ bool Digit(char c) { return c >= '0' && c <= '9'; }
 
 // "EE1001: …": an E, a letter or digit, and four digits.
 bool BeginsWithNumber(std::string_view text) {
-  return text.size() > 8 && text[0] == 'E' && (Digit(text[1]) || (text[1] >= 'A' && text[1] <= 'Z')) && Digit(text[2]) &&
-         Digit(text[3]) && Digit(text[4]) && Digit(text[5]) && text[6] == ':' && text[7] == ' ';
+  return text.size() > 8 && text[0] == 'E' && (Digit(text[1]) || (text[1] >= 'A' && text[1] <= 'Z')) &&
+         Digit(text[2]) && Digit(text[3]) && Digit(text[4]) && Digit(text[5]) && text[6] == ':' && text[7] == ' ';
 }
 
 bool Inner(std::string_view number) { return number.ends_with("9999"); }
@@ -71,14 +71,13 @@ std::string_view ErrorNumber(const Status& status, int32_t code) {
   return code > 0 && code < 1000 ? row.hccl : row.acl;
 }
 
-std::string_view TextWithoutNumber(std::string_view text) {
-  return BeginsWithNumber(text) ? text.substr(8) : text;
-}
+std::string_view TextWithoutNumber(std::string_view text) { return BeginsWithNumber(text) ? text.substr(8) : text; }
 
 void RecordError(const Status& status, int32_t code) {
   ThreadErrors& mine = Mine();
-  Message message{std::string(ErrorNumber(status, code)), log::TimeText(), std::string(TextWithoutNumber(status.text())),
-                  std::string(status.remedy()), fmt::format("({}: {})", code, CodeName(status.code()))};
+  Message message{std::string(ErrorNumber(status, code)), log::TimeText(),
+                  std::string(TextWithoutNumber(status.text())), std::string(status.remedy()),
+                  fmt::format("({}: {})", code, CodeName(status.code()))};
   if (mine.queue.empty() || mine.queue.back() != message) mine.queue.push_back(std::move(message));
   if (mine.queue.size() > kMessagesKept) mine.queue.pop_front();
   if (IsRuntimeCode(code)) mine.code = code;

@@ -17,9 +17,9 @@ constexpr ChipParam kParams[] = {
 };
 
 constexpr ChipOp kOps[] = {
-#define NPU_CHIP_OP(name, first, count, a2, a3, p310, a950, source)                                  \
-  {name,                                                                                             \
-   {kParams + (first), count},                                                                       \
+#define NPU_CHIP_OP(name, first, count, a2, a3, p310, a950, source)                                          \
+  {name,                                                                                                     \
+   {kParams + (first), count},                                                                               \
    {static_cast<OnChip>(a2), static_cast<OnChip>(a3), static_cast<OnChip>(p310), static_cast<OnChip>(a950)}, \
    source},
 #include "gen/parity/chips.inc"
@@ -29,29 +29,47 @@ constexpr ChipOp kOps[] = {
 // The vendor's spelling, as the card's texts have it.
 std::string_view CardName(DType t) {
   switch (t) {
-    case DType::f32: return "DT_FLOAT";
-    case DType::f16: return "DT_FLOAT16";
-    case DType::bf16: return "DT_BFLOAT16";
-    case DType::f64: return "DT_DOUBLE";
-    case DType::i8: return "DT_INT8";
-    case DType::i16: return "DT_INT16";
-    case DType::i32: return "DT_INT32";
-    case DType::i64: return "DT_INT64";
-    case DType::u8: return "DT_UINT8";
-    case DType::u16: return "DT_UINT16";
-    case DType::u32: return "DT_UINT32";
-    case DType::u64: return "DT_UINT64";
-    case DType::b8: return "DT_BOOL";
-    case DType::c32: return "DT_COMPLEX32";
-    case DType::c64: return "DT_COMPLEX64";
-    case DType::c128: return "DT_COMPLEX128";
-    case DType::none: break;
+    case DType::f32:
+      return "DT_FLOAT";
+    case DType::f16:
+      return "DT_FLOAT16";
+    case DType::bf16:
+      return "DT_BFLOAT16";
+    case DType::f64:
+      return "DT_DOUBLE";
+    case DType::i8:
+      return "DT_INT8";
+    case DType::i16:
+      return "DT_INT16";
+    case DType::i32:
+      return "DT_INT32";
+    case DType::i64:
+      return "DT_INT64";
+    case DType::u8:
+      return "DT_UINT8";
+    case DType::u16:
+      return "DT_UINT16";
+    case DType::u32:
+      return "DT_UINT32";
+    case DType::u64:
+      return "DT_UINT64";
+    case DType::b8:
+      return "DT_BOOL";
+    case DType::c32:
+      return "DT_COMPLEX32";
+    case DType::c64:
+      return "DT_COMPLEX64";
+    case DType::c128:
+      return "DT_COMPLEX128";
+    case DType::none:
+      break;
   }
   return "DT_UNDEFINED";
 }
 
-constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16, DType::f64, DType::i8, DType::i16, DType::i32, DType::i64,
-                            DType::u8, DType::u16, DType::u32, DType::u64, DType::b8, DType::c32, DType::c64, DType::c128};
+constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16, DType::f64, DType::i8,  DType::i16,
+                            DType::i32, DType::i64, DType::u8,   DType::u16, DType::u32, DType::u64,
+                            DType::b8,  DType::c32, DType::c64,  DType::c128};
 
 TypeSet SetOf(uint64_t bits) {
   TypeSet set;
@@ -113,17 +131,19 @@ class Looking {
     const TypeSet set = SetOf(param.types[chip_]);
     if (set.bits != 0 && !set.Has(tensor.dtype)) {
       const DType nearest = Nearest(tensor.dtype, set);
-      NPU_TRY(Found("dtype",
-                    fmt::format("Tensor {} not implemented for {}, should be in dtype support list {}.", Name(param),
-                                CardName(tensor.dtype), CardList(set)),
-                    nearest == DType::none
-                        ? fmt::format("run this step on the CPU: the chip has no type near {} for it", npu::Name(tensor.dtype))
-                        : fmt::format("convert {} from {} to {} first: .to(torch.{})", Name(param), npu::Name(tensor.dtype),
-                                      npu::Name(nearest), npu::Name(nearest))));
+      NPU_TRY(Found(
+          "dtype",
+          fmt::format("Tensor {} not implemented for {}, should be in dtype support list {}.", Name(param),
+                      CardName(tensor.dtype), CardList(set)),
+          nearest == DType::none
+              ? fmt::format("run this step on the CPU: the chip has no type near {} for it", npu::Name(tensor.dtype))
+              : fmt::format("convert {} from {} to {} first: .to(torch.{})", Name(param), npu::Name(tensor.dtype),
+                            npu::Name(nearest), npu::Name(nearest))));
     }
     if (const uint8_t other = param.same[chip_]; other != 0xff && other < plan_.op.params.size()) {
       const auto peers = plan_.args.Many<Tensor>(Token{other});
-      const bool tensors = plan_.op.params[other].kind == Kind::tensor || plan_.op.params[other].kind == Kind::tensor_list;
+      const bool tensors =
+          plan_.op.params[other].kind == Kind::tensor || plan_.op.params[other].kind == Kind::tensor_list;
       if (tensors && !peers.empty() && peers[0].dtype != DType::none && peers[0].dtype != tensor.dtype) {
         NPU_TRY(Found("same-dtype",
                       fmt::format("Tensor {} is {}, but {} is {}; the chip wants the same type.", Name(param),
@@ -139,7 +159,8 @@ class Looking {
       for (int rank = 0; rank <= 15; ++rank) {
         if ((param.ranks >> rank & 1) != 0) allowed += fmt::format("{}{}", allowed.empty() ? "" : ", ", rank);
       }
-      NPU_TRY(Found("rank", fmt::format("Tensor {} has {} dimensions; the chip takes {}.", Name(param), tensor.rank, allowed),
+      NPU_TRY(Found("rank",
+                    fmt::format("Tensor {} has {} dimensions; the chip takes {}.", Name(param), tensor.rank, allowed),
                     fmt::format("reshape {} (view, flatten, unsqueeze)", Name(param))));
     }
     return {};

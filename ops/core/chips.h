@@ -23,10 +23,10 @@ std::optional<Chip> ChipOf(std::string_view soc);
 enum class OnChip : uint8_t { kUnknown, kYes, kNo };
 
 struct ChipParam {
-  uint8_t index;         // of the function's parameters
+  uint8_t index;           // of the function's parameters
   uint64_t types[kChips];  // bits of a TypeSet; 0: not stated
-  uint8_t same[kChips];  // the parameter whose type it must have, or 0xff
-  uint16_t ranks;        // bit r: rank r is taken; 0: not stated
+  uint8_t same[kChips];    // the parameter whose type it must have, or 0xff
+  uint16_t ranks;          // bit r: rank r is taken; 0: not stated
 };
 
 struct ChipOp {

@@ -27,7 +27,8 @@ TEST(Chips, AreKnownByTheirNames) {
 }
 
 TEST(Chips, FunctionsAreFoundByName) {
-  EXPECT_TRUE(std::is_sorted(ChipOps().begin(), ChipOps().end(), [](const ChipOp& a, const ChipOp& b) { return a.name < b.name; }));
+  EXPECT_TRUE(std::is_sorted(ChipOps().begin(), ChipOps().end(),
+                             [](const ChipOp& a, const ChipOp& b) { return a.name < b.name; }));
   for (const ChipOp& op : ChipOps()) EXPECT_EQ(FindChipOp(op.name), &op);
   EXPECT_EQ(FindChipOp("aclnnNoSuchThing"), nullptr);
   EXPECT_GT(ChipOps().size(), 880u);

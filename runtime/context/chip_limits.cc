@@ -30,8 +30,10 @@ int ChipOf(std::string_view soc) {
 Status CheckLimit(std::string_view rule, std::string_view soc, uint64_t count, std::string_view function, Code code) {
   for (const Limit& limit : kLimits) {
     if (limit.rule != rule || limit.chip != ChipOf(soc) || count <= limit.value) continue;
-    return parity::Judge({code, function, fmt::format("a device of {} has at most {} {}, and this call makes one more.", soc, limit.value, rule),
-                          fmt::format("destroy {} that are no longer used, or use fewer in each process", rule), "limit", limit.source});
+    return parity::Judge(
+        {code, function,
+         fmt::format("a device of {} has at most {} {}, and this call makes one more.", soc, limit.value, rule),
+         fmt::format("destroy {} that are no longer used, or use fewer in each process", rule), "limit", limit.source});
   }
   return {};
 }

@@ -92,6 +92,14 @@ const std::map<std::string, void (*)()> kFailures = {
     {"hccl-setting", [] { aclrtSetDevice(0); HcclRootInfo info; HcclGetRootInfo(&info); HcclComm comm = nullptr; HcclCommInitRootInfo(1, &info, 0, &comm); }},
     {"rank-table", [] { aclrtSetDevice(0); HcclComm comm = nullptr; HcclCommInitClusterInfo("/no/such/table.json", 0, &comm); }},
     {"port-taken", [] { aclrtSetDevice(0); HcclRootInfo info; HcclGetRootInfo(&info); }},
+    // Nothing wrong by itself: it fails when a fault was injected.
+    {"work", [] {
+       aclrtSetDevice(0);
+       void* block = Device(size_t{8} << 30);
+       Abs(Tensor({1024}), Tensor({1024}));
+       if (block == nullptr || aclrtSynchronizeDevice() != ACL_SUCCESS) return;
+       Ranks([](int, HcclComm comm, aclrtStream stream) { HcclAllReduce(Device(4096), Device(4096), 10, HCCL_DATA_TYPE_FP32, HCCL_REDUCE_SUM, comm, stream); });
+     }},
     {"model-not-here", [] { aclrtSetDevice(0); uint32_t id = 0; aclmdlLoadFromFile("model.om", &id); }},
 };
 

@@ -37,6 +37,16 @@ CASES = {
     "port-taken": ("port-in-use", "is held by", {}),
     "model-not-here": ("simulator-gap", "aclmdlLoadFromFile", {}),
 }
+# Faults of the machine under a program that is right: words of anynpu inject -> the cause, and a word of the line that shows it.
+INJECTED = {
+    "card-lost": (["card-lost", "--card", "0"], "card-lost", "507010"),
+    "ecc-double": (["ecc-double", "--card", "0"], "hbm-hardware", "507054"),
+    "link-down": (["link-down", "--card", "0"], "link-hardware", "507056"),
+    "driver-timeout": (["driver-timeout", "--card", "0", "--amount", "10"], "driver-internal", "507899"),
+    "hbm-fragmentation": (["hbm-fragmentation", "--card", "0", "--amount", "90"], "device-oom", "207001"),
+    "third-allocation": (["call", "--call", "aclrtMalloc", "--nth", "2", "--code", "207001"], "device-oom", "207001"),
+    "phase-one": (["call", "--call", "aclnnAbsGetWorkspaceSize", "--nth", "1", "--code", "561003"], "kernel-missing", "561003"),
+}
 
 
 @pytest.fixture(scope="module")
@@ -46,11 +56,11 @@ def failures(program, tmp_path_factory) -> pathlib.Path:
     subprocess.run(["g++", "-std=c++17", f"-I{tree}/include", str(HERE / "failures.cc"), f"-L{tree}/lib64", "-lascendcl", "-lnnopbase", "-lhccl", "-ldl", "-lpthread",
                     f"-Wl,-rpath-link,{tree}/lib64", f"-Wl,-rpath-link,{tree}/anynpu/lib", "-o", str(out)], check=True)
     listed = subprocess.run([program, "run", "-q", "--machine", "f" + uuid.uuid4().hex[:8], "--", str(out)], capture_output=True, text=True, check=True)
-    assert sorted(listed.stdout.split()) == sorted(CASES), "each failure of the program has its line here"
+    assert sorted(listed.stdout.split()) == sorted([*CASES, "work"]), "each failure of the program has its line here"
     return out
 
 
-def run_failing(program, failures, tmp_path, case, settings) -> pathlib.Path:
+def run_failing(program, failures, tmp_path, case, settings, machine: str | None = None) -> pathlib.Path:
     logs = tmp_path / "logs"
     broken = tmp_path / "broken.json"
     broken.write_text("{ this is no JSON")
@@ -63,7 +73,7 @@ def run_failing(program, failures, tmp_path, case, settings) -> pathlib.Path:
         held.bind(("", 0))
         held.listen()
         env["HCCL_HOST_SOCKET_PORT_RANGE"] = str(held.getsockname()[1])
-    subprocess.run([program, "run", "-q", "-n", "2", "--machine", "f" + uuid.uuid4().hex[:8], "--", str(failures), case], env=env, timeout=120, check=True)
+    subprocess.run([program, "run", "-q", "-n", "2", "--machine", machine or "f" + uuid.uuid4().hex[:8], "--", str(failures), case], env=env, timeout=120, check=True)
     if held:
         held.close()
     return logs
@@ -80,6 +90,23 @@ def test_the_first_cause_is_found_in_the_plog_files(program, failures, tmp_path,
     first = json.loads(done.stdout)["first_cause"]
     assert first["cause"] == cause, text + done.stdout
     assert words in first["text"], text + done.stdout
+
+
+@pytest.mark.parametrize("fault", INJECTED)
+def test_the_first_cause_of_an_injected_fault_is_found(program, failures, tmp_path, fault):
+    words, cause, word = INJECTED[fault]
+    machine = "f" + uuid.uuid4().hex[:8]
+    subprocess.run([program, "up", "-n", "2", "--machine", machine], check=True, capture_output=True)
+    try:
+        subprocess.run([program, "inject", *words, "--machine", machine], check=True, capture_output=True)
+        logs = run_failing(program, failures, tmp_path, "work", {"HCCL_EXEC_TIMEOUT": "3"}, machine)
+    finally:
+        subprocess.run([program, "clear", "--all", "--machine", machine], capture_output=True)
+        subprocess.run([program, "down", "--machine", machine], capture_output=True)
+    text = "".join(p.read_text() for p in logs.glob("debug/plog/*.log"))
+    done = subprocess.run([program, "explain", "--json", str(logs / "debug" / "plog")], capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"})
+    first = json.loads(done.stdout)["first_cause"]
+    assert first["cause"] == cause and word in first["text"], text + done.stdout
 
 
 def test_follow_ups_of_another_rank_are_not_the_cause(program, failures, tmp_path):

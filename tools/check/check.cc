@@ -11,15 +11,22 @@
 namespace npu::check {
 
 int SelfCheck(const std::vector<std::string>& words) {
-  CLI::App app("A short self-test of the installation in this environment: devices, memory, operators, collectives, monitor, exporter.", "anynpu check");
+  CLI::App app(
+      "A short self-test of the installation in this environment: devices, memory, operators, collectives, monitor, "
+      "exporter.",
+      "anynpu check");
   bool json = false;
   int seconds = 120, port = 8082;
   unsigned seed = std::random_device()() % 1'000'000;
   std::vector<std::string> only;
   app.add_flag("--json", json, "for programs");
-  app.add_option("--timeout", seconds, "longest time of a part, in seconds (120)")->check(CLI::Range(1, 86400))->type_name("S");
+  app.add_option("--timeout", seconds, "longest time of a part, in seconds (120)")
+      ->check(CLI::Range(1, 86400))
+      ->type_name("S");
   app.add_option("--seed", seed, "of the values (drawn, and printed)")->type_name("N");
-  app.add_option("--exporter-port", port, "where the exporter listens (8082)")->check(CLI::Range(1, 65535))->type_name("PORT");
+  app.add_option("--exporter-port", port, "where the exporter listens (8082)")
+      ->check(CLI::Range(1, 65535))
+      ->type_name("PORT");
   app.add_option("--only", only, "only this part")->type_name("PART");
   std::vector<std::string> reversed(words.rbegin(), words.rend());
   try {
@@ -37,7 +44,10 @@ int SelfCheck(const std::vector<std::string>& words) {
   };
   for (const std::string& wanted : only) {
     if (std::none_of(std::begin(bodies), std::end(bodies), [&](const auto& b) { return wanted == b.first; })) {
-      fmt::print(stderr, "anynpu check: there is no part {}. Parts: devices, memory, operators, collectives, monitor, exporter\n", wanted);
+      fmt::print(
+          stderr,
+          "anynpu check: there is no part {}. Parts: devices, memory, operators, collectives, monitor, exporter\n",
+          wanted);
       return 2;
     }
   }

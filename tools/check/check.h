@@ -1,5 +1,5 @@
-// `anynpu check`: a short self-test of the whole installation, on software cards and on real ones, through public interfaces
-// only. Parts: devices, memory, operators, collectives, monitor, exporter.
+// `anynpu check`: a short self-test of the whole installation, on software cards and on real ones, through public
+// interfaces only. Parts: devices, memory, operators, collectives, monitor, exporter.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace npu::check {
 
-// The command's words without `anynpu check`; the libraries are those of the environment. 0 when all that was tried passed,
-// 1 when something failed, 2 for wrong words.
+// The command's words without `anynpu check`; the libraries are those of the environment. 0 when all that was tried
+// passed, 1 when something failed, 2 for wrong words.
 int SelfCheck(const std::vector<std::string>& words);
 
 // The parts. Each is alone in its process.

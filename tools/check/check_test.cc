@@ -30,7 +30,8 @@ TEST(Report, ItemsComeThroughAsTheyWereSent) {
   EXPECT_EQ(part.items[1].detail, "because of this");
   EXPECT_EQ(part.Count(Verdict::kPassed), 1);
   EXPECT_EQ(Score({part}), 50) << "what was left out counts for neither side";
-  EXPECT_THAT(Table({part}), ::testing::AllOf(HasSubstr("failed: part: second: because of this"), HasSubstr("left out: part: third"), HasSubstr("score 50 of 100")));
+  EXPECT_THAT(Table({part}), ::testing::AllOf(HasSubstr("failed: part: second: because of this"),
+                                              HasSubstr("left out: part: third"), HasSubstr("score 50 of 100")));
   EXPECT_EQ(nlohmann::json::parse(Json({part}))["parts"][0]["items"].size(), 3u);
 }
 

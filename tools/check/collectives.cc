@@ -105,42 +105,60 @@ void CheckCollectives(Sink& sink, unsigned seed) {
     return total;
   };
   const auto real = [&](size_t rank, uint64_t i) { return static_cast<float>(value(rank, i)); };
-  tell("HcclAllReduce float sum",
-       run.Try<float>(kCount, kCount, real, [&](Card& c) { return client.Do("HcclAllReduce", c.send, c.receive, kCount, kFloat, kSum, c.comm, c.stream); },
-                      [&](size_t, uint64_t i) { return static_cast<float>(sum(i)); }));
-  tell("HcclAllReduce int32 max",
-       run.Try<int32_t>(kCount, kCount, value, [&](Card& c) { return client.Do("HcclAllReduce", c.send, c.receive, kCount, kInt32, kMax, c.comm, c.stream); },
-                        [&](size_t, uint64_t i) {
-                          int32_t largest = 0;
-                          for (size_t rank = 0; rank < count; ++rank) largest = std::max(largest, value(rank, i));
-                          return largest;
-                        }));
+  tell("HcclAllReduce float sum", run.Try<float>(
+                                      kCount, kCount, real,
+                                      [&](Card& c) {
+                                        return client.Do("HcclAllReduce", c.send, c.receive, kCount, kFloat, kSum,
+                                                         c.comm, c.stream);
+                                      },
+                                      [&](size_t, uint64_t i) { return static_cast<float>(sum(i)); }));
+  tell("HcclAllReduce int32 max", run.Try<int32_t>(
+                                      kCount, kCount, value,
+                                      [&](Card& c) {
+                                        return client.Do("HcclAllReduce", c.send, c.receive, kCount, kInt32, kMax,
+                                                         c.comm, c.stream);
+                                      },
+                                      [&](size_t, uint64_t i) {
+                                        int32_t largest = 0;
+                                        for (size_t rank = 0; rank < count; ++rank)
+                                          largest = std::max(largest, value(rank, i));
+                                        return largest;
+                                      }));
   tell("HcclAllGather",
-       run.Try<float>(kCount, elements, real, [&](Card& c) { return client.Do("HcclAllGather", c.send, c.receive, kCount, kFloat, c.comm, c.stream); },
-                      [&](size_t, uint64_t i) { return real(i / kCount, i % kCount); }));
-  tell("HcclReduceScatter",
-       run.Try<float>(elements, kCount, real, [&](Card& c) { return client.Do("HcclReduceScatter", c.send, c.receive, kCount, kFloat, kSum, c.comm, c.stream); },
-                      [&](size_t rank, uint64_t i) { return static_cast<float>(sum(rank * kCount + i)); }));
+       run.Try<float>(
+           kCount, elements, real,
+           [&](Card& c) { return client.Do("HcclAllGather", c.send, c.receive, kCount, kFloat, c.comm, c.stream); },
+           [&](size_t, uint64_t i) { return real(i / kCount, i % kCount); }));
+  tell("HcclReduceScatter", run.Try<float>(
+                                elements, kCount, real,
+                                [&](Card& c) {
+                                  return client.Do("HcclReduceScatter", c.send, c.receive, kCount, kFloat, kSum, c.comm,
+                                                   c.stream);
+                                },
+                                [&](size_t rank, uint64_t i) { return static_cast<float>(sum(rank * kCount + i)); }));
   const uint32_t root = count - 1;
-  // In place on the receive buffer would hide a card that got nothing: the data lie in `send`, and that is what is compared.
+  // In place on the receive buffer would hide a card that got nothing: the data lie in `send`, and that is what is
+  // compared.
   tell("HcclBroadcast",
-       run.Try<float>(kCount, kCount, real,
-                      [&](Card& c) {
-                        std::string reason = client.Do("HcclBroadcast", c.send, kCount, kFloat, root, c.comm, c.stream);
-                        if (reason.empty()) reason = client.Do("aclrtSynchronizeStream", c.stream);
-                        const void* from = c.send;
-                        const size_t bytes = kCount * 4;
-                        return reason.empty() ? client.Do("aclrtMemcpy", c.receive, bytes, from, bytes, 3) : reason;
-                      },
-                      [&](size_t, uint64_t i) { return real(root, i); }));
-  tell("HcclAlltoAll",
-       run.Try<float>(elements, elements, real,
-                      [&](Card& c) {
-                        const void* from = c.send;
-                        const void* to = c.receive;
-                        return client.Do("HcclAlltoAll", from, kCount, kFloat, to, kCount, kFloat, c.comm, c.stream);
-                      },
-                      [&](size_t rank, uint64_t i) { return real(i / kCount, rank * kCount + i % kCount); }));
+       run.Try<float>(
+           kCount, kCount, real,
+           [&](Card& c) {
+             std::string reason = client.Do("HcclBroadcast", c.send, kCount, kFloat, root, c.comm, c.stream);
+             if (reason.empty()) reason = client.Do("aclrtSynchronizeStream", c.stream);
+             const void* from = c.send;
+             const size_t bytes = kCount * 4;
+             return reason.empty() ? client.Do("aclrtMemcpy", c.receive, bytes, from, bytes, 3) : reason;
+           },
+           [&](size_t, uint64_t i) { return real(root, i); }));
+  tell("HcclAlltoAll", run.Try<float>(
+                           elements, elements, real,
+                           [&](Card& c) {
+                             const void* from = c.send;
+                             const void* to = c.receive;
+                             return client.Do("HcclAlltoAll", from, kCount, kFloat, to, kCount, kFloat, c.comm,
+                                              c.stream);
+                           },
+                           [&](size_t rank, uint64_t i) { return real(i / kCount, rank * kCount + i % kCount); }));
   std::string closing;
   for (Card& card : cards) {
     client.Do("aclrtSetDevice", card.device);

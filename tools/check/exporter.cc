@@ -29,7 +29,8 @@ std::string Get(int port, bool* running, std::string* why) {
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   if (!connection || connect(connection.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return {};
   *running = true;
-  const std::string request = fmt::format("GET /metrics HTTP/1.1\r\nHost: localhost:{}\r\nConnection: close\r\nAccept: text/plain\r\n\r\n", port);
+  const std::string request = fmt::format(
+      "GET /metrics HTTP/1.1\r\nHost: localhost:{}\r\nConnection: close\r\nAccept: text/plain\r\n\r\n", port);
   if (send(connection.get(), request.data(), request.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(request.size())) {
     *why = std::strerror(errno);
     return {};
@@ -59,7 +60,8 @@ void CheckExporter(Sink& sink, int port) {
   bool running = false;
   std::string why;
   const std::string body = Get(port, &running, &why);
-  if (!running) return sink.LeftOut("exporter", fmt::format("not running on port {} (--exporter-port names another)", port));
+  if (!running)
+    return sink.LeftOut("exporter", fmt::format("not running on port {} (--exporter-port names another)", port));
   if (!why.empty()) return sink.Failed("GET /metrics", why);
   sink.Passed("GET /metrics");
   size_t samples = 0, cards = 0;
@@ -77,7 +79,8 @@ void CheckExporter(Sink& sink, int port) {
   else
     sink.Passed("samples");
   if (cards == 0)
-    sink.Failed("samples of NPUs", "no line begins with npu_chip_info_ or machine_npu_nums: another exporter may listen there");
+    sink.Failed("samples of NPUs",
+                "no line begins with npu_chip_info_ or machine_npu_nums: another exporter may listen there");
   else
     sink.Passed("samples of NPUs");
 }

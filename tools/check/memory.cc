@@ -54,7 +54,9 @@ std::string RoundTrip(const Client& client, size_t bytes) {
   if (why.empty()) why = client.Do("aclrtMemcpy", to, bytes, cb, bytes, kDeviceToHost);
   if (!why.empty()) return why;
   const auto differs = std::mismatch(in.begin(), in.end(), out.begin());
-  if (differs.first != in.end()) return fmt::format("byte {} came back as {} instead of {}", differs.first - in.begin(), *differs.second, *differs.first);
+  if (differs.first != in.end())
+    return fmt::format("byte {} came back as {} instead of {}", differs.first - in.begin(), *differs.second,
+                       *differs.first);
   return {};
 }
 
@@ -68,7 +70,8 @@ std::string Fill(const Client& client) {
   void* to = out.data();
   std::string why = client.Do("aclrtMemset", data, kBytes, 0xa5, kBytes);
   if (why.empty()) why = client.Do("aclrtMemcpy", to, kBytes, from, kBytes, kDeviceToHost);
-  if (why.empty() && std::any_of(out.begin(), out.end(), [](unsigned char b) { return b != 0xa5; })) why = "a byte was not filled";
+  if (why.empty() && std::any_of(out.begin(), out.end(), [](unsigned char b) { return b != 0xa5; }))
+    why = "a byte was not filled";
   return why;
 }
 
@@ -108,12 +111,14 @@ void CheckMemory(Sink& sink) {
     }
     size_t free = 0, total = 0, after = 0;
     client.Do("aclrtGetMemInfo", kHbm, &free, &total);
-    for (const size_t bytes : {size_t{1}, size_t{63}, size_t{4097}, size_t{3} << 20}) tell(fmt::format("{} bytes there and back", bytes), RoundTrip(client, bytes));
+    for (const size_t bytes : {size_t{1}, size_t{63}, size_t{4097}, size_t{3} << 20})
+      tell(fmt::format("{} bytes there and back", bytes), RoundTrip(client, bytes));
     tell("fill", Fill(client));
     tell("more than the card has", TooMuch(client, total));
     client.Do("aclrtGetMemInfo", kHbm, &after, &total);
     // Other programs may use the card: only a loss that ours could have made is told.
-    tell("nothing is lost", after + (16 << 20) < free ? fmt::format("{} bytes fewer are free than before", free - after) : std::string());
+    tell("nothing is lost",
+         after + (16 << 20) < free ? fmt::format("{} bytes fewer are free than before", free - after) : std::string());
     client.Do("aclrtResetDevice", static_cast<int32_t>(device));
   }
   client.Do("aclFinalize");

@@ -18,7 +18,7 @@ constexpr auto kPatience = std::chrono::seconds(5);
 
 // The public layout of dcmi_get_device_hbm_info.
 struct HbmInfo {
-  unsigned long long memory_size;   // MB
+  unsigned long long memory_size;  // MB
   unsigned int frequency;
   unsigned long long memory_usage;  // MB
   int temperature;
@@ -59,12 +59,16 @@ std::string MemoryShows(const Client& client, const std::vector<Chip>& chips) {
   if (why.empty()) why = client.Do("aclrtMalloc", &data, kHeld, 0);
   if (!why.empty()) return why;
   bool rose = false;
-  for (const auto end = std::chrono::steady_clock::now() + kPatience; !rose && std::chrono::steady_clock::now() < end;) {
-    for (size_t i = 0; i < chips.size(); ++i) rose = rose || (before[i] >= 0 && Used(client, chips[i]) >= before[i] + 200);
+  for (const auto end = std::chrono::steady_clock::now() + kPatience;
+       !rose && std::chrono::steady_clock::now() < end;) {
+    for (size_t i = 0; i < chips.size(); ++i)
+      rose = rose || (before[i] >= 0 && Used(client, chips[i]) >= before[i] + 200);
     if (!rose) std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
   client.Do("aclrtFree", data);
-  return rose ? std::string() : fmt::format("256 MiB were allocated on device 0, and no chip's use rose within {} s", kPatience.count());
+  return rose
+             ? std::string()
+             : fmt::format("256 MiB were allocated on device 0, and no chip's use rose within {} s", kPatience.count());
 }
 
 }  // namespace
@@ -81,12 +85,14 @@ void CheckMonitor(Sink& sink) {
   if (!why.empty()) return sink.Failed("aclInit", why);
   uint32_t count = 0;
   tell("aclrtGetDeviceCount", client.Do("aclrtGetDeviceCount", &count));
-  why = client.Load("libdcmi.so", {"/usr/local/Ascend/driver/lib64/driver", "/usr/local/Ascend/driver/lib64", "/usr/local/dcmi"});
+  why = client.Load("libdcmi.so",
+                    {"/usr/local/Ascend/driver/lib64/driver", "/usr/local/Ascend/driver/lib64", "/usr/local/dcmi"});
   if (!why.empty()) return sink.Failed("libdcmi.so", why);
   auto* init = client.Call<int()>("dcmi_init");
   auto* list = client.Call<int(int*, int*, int)>("dcmi_get_card_list");
   auto* chips_of = client.Call<int(int, int*)>("dcmi_get_device_num_in_card");
-  if (init == nullptr || list == nullptr || chips_of == nullptr) return sink.Failed("libdcmi.so", "it lacks dcmi_init, dcmi_get_card_list or dcmi_get_device_num_in_card");
+  if (init == nullptr || list == nullptr || chips_of == nullptr)
+    return sink.Failed("libdcmi.so", "it lacks dcmi_init, dcmi_get_card_list or dcmi_get_device_num_in_card");
   why = Dcmi(init(), "dcmi_init");
   tell("dcmi_init", why);
   if (!why.empty()) return;
@@ -95,11 +101,14 @@ void CheckMonitor(Sink& sink) {
   std::vector<Chip> chips;
   for (int i = 0; i < cards && i < 64; ++i) {
     int n = 0;
-    if (const int code = chips_of(ids[i], &n); code != 0) tell("dcmi_get_device_num_in_card", Dcmi(code, "dcmi_get_device_num_in_card"));
+    if (const int code = chips_of(ids[i], &n); code != 0)
+      tell("dcmi_get_device_num_in_card", Dcmi(code, "dcmi_get_device_num_in_card"));
     for (int device = 0; device < n; ++device) chips.push_back({ids[i], device});
   }
   // A visible list hides cards from AscendCL, not from monitors.
-  tell("DCMI has all devices of AscendCL", chips.size() >= count ? std::string() : fmt::format("DCMI lists {} chips, AscendCL {} devices", chips.size(), count));
+  tell("DCMI has all devices of AscendCL",
+       chips.size() >= count ? std::string()
+                             : fmt::format("DCMI lists {} chips, AscendCL {} devices", chips.size(), count));
   sink.Note(fmt::format("{} chips", chips.size()));
   for (const Chip& chip : chips) {
     const auto ask = [&](const char* function, auto* value) {
@@ -116,12 +125,16 @@ void CheckMonitor(Sink& sink) {
     int temperature = 0, power = 0;
     HbmInfo hbm{};
     if (ask("dcmi_get_device_health", &health) && health != 0)
-      sink.Failed(fmt::format("card {} chip {}: healthy", chip.card, chip.device), fmt::format("health is {} (1 minor, 2 major, 3 critical); npu-smi info -t health tells more", health));
+      sink.Failed(
+          fmt::format("card {} chip {}: healthy", chip.card, chip.device),
+          fmt::format("health is {} (1 minor, 2 major, 3 critical); npu-smi info -t health tells more", health));
     if (ask("dcmi_get_device_temperature", &temperature) && (temperature < -40 || temperature > 130))
-      sink.Failed(fmt::format("card {} chip {}: a possible temperature", chip.card, chip.device), fmt::format("{} degrees", temperature));
+      sink.Failed(fmt::format("card {} chip {}: a possible temperature", chip.card, chip.device),
+                  fmt::format("{} degrees", temperature));
     ask("dcmi_get_device_power_info", &power);
     if (ask("dcmi_get_device_hbm_info", &hbm) && hbm.memory_usage > hbm.memory_size)
-      sink.Failed(fmt::format("card {} chip {}: memory", chip.card, chip.device), fmt::format("{} of {} MB used", hbm.memory_usage, hbm.memory_size));
+      sink.Failed(fmt::format("card {} chip {}: memory", chip.card, chip.device),
+                  fmt::format("{} of {} MB used", hbm.memory_usage, hbm.memory_size));
   }
   bool told = false;
   for (const Chip& chip : chips) told = told || Used(client, chip) >= 0;
@@ -134,7 +147,9 @@ void CheckMonitor(Sink& sink) {
   if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
     sink.Failed("npu-smi info", "npu-smi is not on PATH");
   else
-    tell("npu-smi info", status == 0 && smi.find("npu-smi") != std::string::npos ? std::string() : "it ends with an error: " + smi.substr(0, 200));
+    tell("npu-smi info", status == 0 && smi.find("npu-smi") != std::string::npos
+                             ? std::string()
+                             : "it ends with an error: " + smi.substr(0, 200));
   client.Do("aclFinalize");
 }
 

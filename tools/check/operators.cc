@@ -29,9 +29,13 @@ class Tensor {
     std::vector<int64_t> strides(shape.size(), 1);
     for (size_t d = shape.size(); d-- > 1;) strides[d - 1] = strides[d] * shape[d];
     why_ = client.Do("aclrtMalloc", &data_, static_cast<size_t>(elements_ * Bytes(type)), 0);
-    auto* create = client.Call<void*(const int64_t*, uint64_t, int, const int64_t*, int64_t, int, const int64_t*, uint64_t, void*)>("aclCreateTensor");
+    auto* create =
+        client
+            .Call<void*(const int64_t*, uint64_t, int, const int64_t*, int64_t, int, const int64_t*, uint64_t, void*)>(
+                "aclCreateTensor");
     if (why_.empty() && create == nullptr) why_ = "aclCreateTensor is not exported";
-    if (why_.empty()) object_ = create(shape.data(), shape.size(), type, strides.data(), 0, kNd, shape.data(), shape.size(), data_);
+    if (why_.empty())
+      object_ = create(shape.data(), shape.size(), type, strides.data(), 0, kNd, shape.data(), shape.size(), data_);
     if (why_.empty() && object_ == nullptr) why_ = "aclCreateTensor gives null";
   }
   ~Tensor() {
@@ -115,7 +119,8 @@ class Caller {
     auto* plan = client_.Call<int(U, U, U, U, U, U, U, U, U, U, U, U)>((name + "GetWorkspaceSize").c_str());
     auto* run = client_.Call<int(void*, uint64_t, void*, void*)>(name.c_str());
     if (plan == nullptr || run == nullptr) return name + " is not exported";
-    std::string why = client_.Why(plan(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10], w[11]), "phase one");
+    std::string why =
+        client_.Why(plan(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10], w[11]), "phase one");
     if (!why.empty()) return why;
     void* workspace = nullptr;
     if (bytes > 0) why = client_.Do("aclrtMalloc", &workspace, size_t{bytes}, 0);
@@ -140,7 +145,8 @@ std::string Differs(const std::vector<double>& got, const std::vector<double>& w
 
 class Operators {
  public:
-  Operators(const Client& client, Sink& sink, void* stream, unsigned seed) : client_(client), sink_(sink), caller_(client, stream), random_(seed) {}
+  Operators(const Client& client, Sink& sink, void* stream, unsigned seed)
+      : client_(client), sink_(sink), caller_(client, stream), random_(seed) {}
 
   void Elementwise(const OperatorCase& c) {
     if (!client_.Has(c.name.c_str())) return sink_.LeftOut(c.name, "libopapi.so does not export it");
@@ -152,7 +158,8 @@ class Operators {
   std::vector<double> Draw(int64_t n, double low, double high, bool whole) {
     std::vector<double> values(static_cast<size_t>(n));
     std::uniform_real_distribution<double> real(low, high);
-    for (double& v : values) v = whole ? std::round(real(random_)) : static_cast<double>(static_cast<float>(real(random_)));
+    for (double& v : values)
+      v = whole ? std::round(real(random_)) : static_cast<double>(static_cast<float>(real(random_)));
     return values;
   }
   void Tell(const std::string& name, const std::string& why) {
@@ -169,8 +176,8 @@ class Operators {
     std::vector<double> values;
     int type = kFloat;
   };
-  void Whole(const std::string& name, const std::vector<Input>& inputs, const std::vector<uint64_t>& numbers, const std::vector<int64_t>& out_shape, int out_type,
-             const std::vector<double>& wanted);
+  void Whole(const std::string& name, const std::vector<Input>& inputs, const std::vector<uint64_t>& numbers,
+             const std::vector<int64_t>& out_shape, int out_type, const std::vector<double>& wanted);
 
   const Client& client_;
   Sink& sink_;
@@ -241,8 +248,8 @@ std::string Operators::TryElementwise(const OperatorCase& c) {
   return why;
 }
 
-void Operators::Whole(const std::string& name, const std::vector<Input>& inputs, const std::vector<uint64_t>& numbers, const std::vector<int64_t>& out_shape,
-                      int out_type, const std::vector<double>& wanted) {
+void Operators::Whole(const std::string& name, const std::vector<Input>& inputs, const std::vector<uint64_t>& numbers,
+                      const std::vector<int64_t>& out_shape, int out_type, const std::vector<double>& wanted) {
   if (!client_.Has(name.c_str())) return sink_.LeftOut(name, "libopapi.so does not export it");
   std::vector<std::unique_ptr<Tensor>> tensors;
   std::vector<uint64_t> words;
@@ -273,15 +280,21 @@ void Operators::Whole(const std::string& name, const std::vector<Input>& inputs,
 void Operators::Others() {
   constexpr int64_t kRows = 17, kInner = 33, kCols = 29;
   constexpr uint64_t kHere = ~uint64_t{0}, kKeepType = 0;
-  const Input a{{kRows, kInner}, Draw(kRows * kInner, -1, 1, false)}, b{{kInner, kCols}, Draw(kInner * kCols, -1, 1, false)};
+  const Input a{{kRows, kInner}, Draw(kRows * kInner, -1, 1, false)},
+      b{{kInner, kCols}, Draw(kInner * kCols, -1, 1, false)};
   std::vector<double> product(kRows * kCols);
   for (int64_t i = 0; i < kRows; ++i)
     for (int64_t j = 0; j < kCols; ++j)
-      for (int64_t k = 0; k < kInner; ++k) product[static_cast<size_t>(i * kCols + j)] += a.values[static_cast<size_t>(i * kInner + k)] * b.values[static_cast<size_t>(k * kCols + j)];
-  for (const char* name : {"aclnnMatmul", "aclnnMm"}) Whole(name, {a, b}, {kHere, kKeepType}, {kRows, kCols}, kFloat, product);
-  Whole("aclnnBatchMatMul", {{{1, kRows, kInner}, a.values}, {{1, kInner, kCols}, b.values}}, {kHere, kKeepType}, {1, kRows, kCols}, kFloat, product);
+      for (int64_t k = 0; k < kInner; ++k)
+        product[static_cast<size_t>(i * kCols + j)] +=
+            a.values[static_cast<size_t>(i * kInner + k)] * b.values[static_cast<size_t>(k * kCols + j)];
+  for (const char* name : {"aclnnMatmul", "aclnnMm"})
+    Whole(name, {a, b}, {kHere, kKeepType}, {kRows, kCols}, kFloat, product);
+  Whole("aclnnBatchMatMul", {{{1, kRows, kInner}, a.values}, {{1, kInner, kCols}, b.values}}, {kHere, kKeepType},
+        {1, kRows, kCols}, kFloat, product);
 
-  std::vector<double> softmax(a.values.size()), log_softmax(a.values.size()), lower(a.values.size()), upper(a.values.size());
+  std::vector<double> softmax(a.values.size()), log_softmax(a.values.size()), lower(a.values.size()),
+      upper(a.values.size());
   for (int64_t i = 0; i < kRows; ++i) {
     double sum = 0;
     for (int64_t k = 0; k < kInner; ++k) sum += std::exp(a.values[static_cast<size_t>(i * kInner + k)]);
@@ -298,13 +311,16 @@ void Operators::Others() {
   Whole("aclnnTril", {a}, {0}, a.shape, kFloat, lower);
   Whole("aclnnTriu", {a}, {0}, a.shape, kFloat, upper);
 
-  const double largest = *std::max_element(a.values.begin(), a.values.end()), smallest = *std::min_element(a.values.begin(), a.values.end());
+  const double largest = *std::max_element(a.values.begin(), a.values.end()),
+               smallest = *std::min_element(a.values.begin(), a.values.end());
   Whole("aclnnMax", {a}, {}, {}, kFloat, {largest});
   Whole("aclnnMin", {a}, {}, {}, kFloat, {smallest});
   const std::vector<double> index = Draw(kCols, 0, kRows - 1, true);
   std::vector<double> rows(static_cast<size_t>(kCols * kInner));
   for (int64_t i = 0; i < kCols; ++i)
-    for (int64_t k = 0; k < kInner; ++k) rows[static_cast<size_t>(i * kInner + k)] = a.values[static_cast<size_t>(index[static_cast<size_t>(i)]) * kInner + static_cast<size_t>(k)];
+    for (int64_t k = 0; k < kInner; ++k)
+      rows[static_cast<size_t>(i * kInner + k)] =
+          a.values[static_cast<size_t>(index[static_cast<size_t>(i)]) * kInner + static_cast<size_t>(k)];
   Whole("aclnnEmbedding", {a, {{kCols}, index, kInt64}}, {}, {kCols, kInner}, kFloat, rows);
   const Input real{a.shape, Draw(kRows * kInner, -1000, 1000, false)};
   std::vector<double> whole(real.values.size());
@@ -325,7 +341,8 @@ void CheckOperators(Sink& sink, unsigned seed) {
   void* stream = nullptr;
   if (why.empty()) why = client.Do("aclrtCreateStream", &stream);
   if (!why.empty()) return sink.Failed("a stream for operators", why);
-  for (const char* needed : {"aclCreateScalar", "aclDestroyScalar", "aclDestroyTensor", "aclCreateTensorList", "aclDestroyTensorList"}) {
+  for (const char* needed :
+       {"aclCreateScalar", "aclDestroyScalar", "aclDestroyTensor", "aclCreateTensorList", "aclDestroyTensorList"}) {
     if (!client.Has(needed)) return sink.Failed(needed, "it is not exported");
   }
   Operators operators(client, sink, stream, seed);

@@ -1,7 +1,7 @@
 // The operators of the self-test: each with the call it makes, the values it is given and what it has to answer.
 //
-// Inputs are float32 arrays drawn from [low, high] by the seed; the judge computes in double on the host. Names are those of
-// libopapi; what a library does not export is left out by name.
+// Inputs are float32 arrays drawn from [low, high] by the seed; the judge computes in double on the host. Names are
+// those of libopapi; what a library does not export is left out by name.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@
 
 namespace npu::check {
 
-// The parameters of a function, in order, as letters: t input tensor, r tensor read and written (the first input), s number,
-// L list of two input tensors, o output, O list of two outputs.
+// The parameters of a function, in order, as letters: t input tensor, r tensor read and written (the first input), s
+// number, L list of two input tensors, o output, O list of two outputs.
 struct OperatorCase {
   std::string name;
   std::string shape;
   std::function<double(double, double, double)> judge;  // of the first input, the second, the number
   double low = -2, high = 2;
-  bool truth = false;    // the output is bool
-  bool whole = false;    // tensors are int32
+  bool truth = false;       // the output is bool
+  bool whole = false;       // tensors are int32
   double tolerance = 1e-4;  // relative and absolute, the vendor's own bound for float32
 };
 

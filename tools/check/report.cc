@@ -47,7 +47,8 @@ void TakeLine(const std::string& line, Part* part) {
 }
 
 std::string Ending(int status) {
-  if (WIFSIGNALED(status)) return fmt::format("it was ended by signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
+  if (WIFSIGNALED(status))
+    return fmt::format("it was ended by signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
   return fmt::format("it ended with status {}", WEXITSTATUS(status));
 }
 
@@ -107,7 +108,8 @@ Part RunPart(const std::string& name, std::chrono::seconds limit, const std::fun
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) break;
     buffer.append(chunk, static_cast<size_t>(n));
-    for (size_t at; (at = buffer.find('\n')) != std::string::npos; buffer.erase(0, at + 1)) TakeLine(buffer.substr(0, at), &part);
+    for (size_t at; (at = buffer.find('\n')) != std::string::npos; buffer.erase(0, at + 1))
+      TakeLine(buffer.substr(0, at), &part);
   }
   close(ends[0]);
   if (pid > 0) {
@@ -117,7 +119,8 @@ Part RunPart(const std::string& name, std::chrono::seconds limit, const std::fun
     }
     const std::string after = part.items.empty() ? "at its start" : "after \"" + part.items.back().name + "\"";
     if (late)
-      part.items.push_back({"the part ends", Verdict::kFailed, fmt::format("no end within {} s, {}", limit.count(), after)});
+      part.items.push_back(
+          {"the part ends", Verdict::kFailed, fmt::format("no end within {} s, {}", limit.count(), after)});
     else if (status != 0)
       part.items.push_back({"the part ends", Verdict::kFailed, fmt::format("{}, {}", Ending(status), after)});
   }
@@ -135,7 +138,8 @@ int Score(const std::vector<Part>& parts) {
 }
 
 std::string Table(const std::vector<Part>& parts) {
-  std::string text = fmt::format("{:<12} {:>6} {:>6} {:>8} {:>7}  {}\n", "part", "passed", "failed", "left out", "seconds", "");
+  std::string text =
+      fmt::format("{:<12} {:>6} {:>6} {:>8} {:>7}  {}\n", "part", "passed", "failed", "left out", "seconds", "");
   for (const Part& part : parts) {
     text += fmt::format("{:<12} {:>6} {:>6} {:>8} {:>7.1f}  {}\n", part.name, part.Count(Verdict::kPassed),
                         part.Count(Verdict::kFailed), part.Count(Verdict::kLeftOut), part.seconds, part.note);
@@ -148,10 +152,12 @@ std::string Table(const std::vector<Part>& parts) {
         if (++told > kToldOfAPart) continue;
         text += fmt::format("{}: {}: {}: {}\n", Word(verdict), part.name, item.name, item.detail);
       }
-      if (told > kToldOfAPart) text += fmt::format("{}: {}: and {} more (--json has all)\n", Word(verdict), part.name, told - kToldOfAPart);
+      if (told > kToldOfAPart)
+        text += fmt::format("{}: {}: and {} more (--json has all)\n", Word(verdict), part.name, told - kToldOfAPart);
     }
   }
-  text += Score(parts) < 0 ? std::string("no score: nothing could be tried\n") : fmt::format("score {} of 100\n", Score(parts));
+  text += Score(parts) < 0 ? std::string("no score: nothing could be tried\n")
+                           : fmt::format("score {} of 100\n", Score(parts));
   return text;
 }
 
@@ -159,10 +165,13 @@ std::string Json(const std::vector<Part>& parts) {
   nlohmann::json all = nlohmann::json::array();
   for (const Part& part : parts) {
     nlohmann::json items = nlohmann::json::array();
-    for (const Item& item : part.items) items.push_back({{"name", item.name}, {"verdict", Word(item.verdict)}, {"detail", item.detail}});
+    for (const Item& item : part.items)
+      items.push_back({{"name", item.name}, {"verdict", Word(item.verdict)}, {"detail", item.detail}});
     all.push_back({{"part", part.name}, {"note", part.note}, {"seconds", part.seconds}, {"items", items}});
   }
-  return nlohmann::json{{"score", Score(parts)}, {"parts", all}}.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return nlohmann::json{{"score", Score(parts)}, {"parts", all}}.dump(2, ' ', false,
+                                                                      nlohmann::json::error_handler_t::replace) +
+         "\n";
 }
 
 }  // namespace npu::check

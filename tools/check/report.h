@@ -1,8 +1,8 @@
 // What a self-test found, and how it is told.
 //
-// Each part of the test runs in a child process with a limit, so that a library that crashes or hangs is a finding and not the
-// end. A part hands its items to the parent as lines through a pipe; the score is the share of items that passed, of those
-// that could be tried.
+// Each part of the test runs in a child process with a limit, so that a library that crashes or hangs is a finding and
+// not the end. A part hands its items to the parent as lines through a pipe; the score is the share of items that
+// passed, of those that could be tried.
 #pragma once
 
 #include <chrono>

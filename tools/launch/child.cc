@@ -49,8 +49,8 @@ Result<Folder> Folder::Make(const char* name) {
   std::error_code error;
   std::string pattern = (fs::temp_directory_path(error) / "anynpu-XXXXXX").string();
   if (mkdtemp(pattern.data()) == nullptr) {
-    return Error(Code::kInvalidFile, "{}: no folder can be made in {}: {}.", name, fs::path(pattern).parent_path().string(),
-                 std::strerror(errno))
+    return Error(Code::kInvalidFile, "{}: no folder can be made in {}: {}.", name,
+                 fs::path(pattern).parent_path().string(), std::strerror(errno))
         .Remedy("Set TMPDIR to a folder that may be written.");
   }
   return Folder(pattern);

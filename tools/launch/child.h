@@ -8,8 +8,8 @@
 
 namespace npu::launch {
 
-// Runs `body`, which becomes the command, in a child and waits for its end; signals that end programs are handed on. The exit
-// status as a shell sees it. `name` begins a message when no process can be started.
+// Runs `body`, which becomes the command, in a child and waits for its end; signals that end programs are handed on.
+// The exit status as a shell sees it. `name` begins a message when no process can be started.
 int RunChild(const char* name, const std::function<int()>& body);
 
 // A folder of its own that goes with the object.

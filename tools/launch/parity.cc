@@ -75,22 +75,30 @@ ParityReport ReadParity(const fs::path& folder) {
 std::string ParityText(const ParityReport& report, const std::string& soc, bool refused) {
   std::string text;
   if (report.findings.empty()) {
-    text = fmt::format("anynpu parity: nothing of what {} is known to refuse was met ({} calls of operators looked at).\n", soc, report.looked);
+    text =
+        fmt::format("anynpu parity: nothing of what {} is known to refuse was met ({} calls of operators looked at).\n",
+                    soc, report.looked);
   } else {
-    text = fmt::format("anynpu parity: {} {} {}:\n", report.findings.size(), report.findings.size() == 1 ? "call" : "calls",
+    text = fmt::format("anynpu parity: {} {} {}:\n", report.findings.size(),
+                       report.findings.size() == 1 ? "call" : "calls",
                        refused ? "were refused as " + soc + " refuses them" : "would have failed on " + soc);
     size_t n = 0;
     for (const ParityFinding& f : report.findings) {
       text += fmt::format("{:>3}. {} ({}): {}\n", ++n, f.call, f.code, f.what);
-      text += fmt::format("     where   {}, {}{} {}\n", f.where.empty() ? "no line of Python known (a thread without one, such as a backward pass, or a C++ program)" : f.where,
-                          f.at_least ? "at least " : "", f.times, f.times == 1 ? "time" : "times");
+      text += fmt::format(
+          "     where   {}, {}{} {}\n",
+          f.where.empty() ? "no line of Python known (a thread without one, such as a backward pass, or a C++ program)"
+                          : f.where,
+          f.at_least ? "at least " : "", f.times, f.times == 1 ? "time" : "times");
       text += fmt::format("     change  {}\n     source  {}\n", f.change, f.source);
     }
     if (report.left_out > 0) text += fmt::format("     and {} more that are not listed\n", report.left_out);
   }
   if (!report.unknown.empty()) {
-    text += fmt::format("Of {} {} nothing is known for {}: ", report.unknown.size(), report.unknown.size() == 1 ? "function" : "functions", soc);
-    for (size_t i = 0; i < report.unknown.size() && i < kToldUnknown; ++i) text += (i > 0 ? ", " : "") + report.unknown[i];
+    text += fmt::format("Of {} {} nothing is known for {}: ", report.unknown.size(),
+                        report.unknown.size() == 1 ? "function" : "functions", soc);
+    for (size_t i = 0; i < report.unknown.size() && i < kToldUnknown; ++i)
+      text += (i > 0 ? ", " : "") + report.unknown[i];
     text += report.unknown.size() > kToldUnknown ? ", ...\n" : "\n";
   }
   return text;

@@ -1,5 +1,5 @@
-// `anynpu run --parity`: the command as a child whose libraries refuse, or list, what the chosen card refuses, and the report
-// of all its processes afterwards.
+// `anynpu run --parity`: the command as a child whose libraries refuse, or list, what the chosen card refuses, and the
+// report of all its processes afterwards.
 #pragma once
 
 #include <filesystem>

@@ -21,7 +21,9 @@ class ParityTest : public ::testing::Test {
   Result<Folder> folder_ = Folder::Make("test");
 };
 
-const std::string kFinding = "finding\t1\tdtype\t161002\taclnnMatmul\tTensor self not implemented for DT_DOUBLE\tconvert self\ttrain.py:4 in step\tpage\n";
+const std::string kFinding =
+    "finding\t1\tdtype\t161002\taclnnMatmul\tTensor self not implemented for DT_DOUBLE\tconvert self\ttrain.py:4 in "
+    "step\tpage\n";
 
 TEST_F(ParityTest, FindingsOfSeveralProcessesAreAdded) {
   Write("parity-1.tsv", kFinding + "looked\t10\ntimes\t1\t3\n");
@@ -32,7 +34,8 @@ TEST_F(ParityTest, FindingsOfSeveralProcessesAreAdded) {
   EXPECT_FALSE(report.findings[0].at_least);
   EXPECT_EQ(report.looked, 15u);
   const std::string text = ParityText(report, "Ascend910B4", /*refused=*/false);
-  EXPECT_THAT(text, AllOf(HasSubstr("1 call would have failed on Ascend910B4"), HasSubstr("train.py:4 in step, 7 times"), HasSubstr("change  convert self"),
+  EXPECT_THAT(text, AllOf(HasSubstr("1 call would have failed on Ascend910B4"),
+                          HasSubstr("train.py:4 in step, 7 times"), HasSubstr("change  convert self"),
                           HasSubstr("source  page"), HasSubstr("nothing is known for Ascend910B4: aclnnNew")));
 }
 
@@ -43,11 +46,13 @@ TEST_F(ParityTest, AProcessThatWasKilledLeavesAtLeastWhatItMet) {
 
 TEST_F(ParityTest, NothingFoundIsSaid) {
   Write("parity-1.tsv", "looked\t10\n");
-  EXPECT_THAT(ParityText(ReadParity(folder_->path()), "Ascend910B4", true), AllOf(HasSubstr("nothing of what Ascend910B4"), HasSubstr("10 calls"), Not(HasSubstr("would"))));
+  EXPECT_THAT(ParityText(ReadParity(folder_->path()), "Ascend910B4", true),
+              AllOf(HasSubstr("nothing of what Ascend910B4"), HasSubstr("10 calls"), Not(HasSubstr("would"))));
 }
 
 TEST_F(ParityTest, BrokenFilesAreReadAsFarAsTheyGo) {
-  Write("parity-1.tsv", "finding\t1\n\t\t\t\ntimes\tx\t-4\nlooked\tmany\n" + kFinding + kFinding + "times\t9\t9\ntimes\t1\t99999999999999999999\n");
+  Write("parity-1.tsv", "finding\t1\n\t\t\t\ntimes\tx\t-4\nlooked\tmany\n" + kFinding + kFinding +
+                            "times\t9\t9\ntimes\t1\t99999999999999999999\n");
   Write("other", std::string(1000, '\0'));
   EXPECT_EQ(ReadParity(folder_->path()).findings.size(), 1u);
   EXPECT_TRUE(ReadParity("/no/such/folder").findings.empty());

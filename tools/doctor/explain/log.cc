@@ -70,8 +70,17 @@ bool General(const Answer& answer) {
   return false;
 }
 
-// On one line a phrase says more than the code that stands beside it, and a code with a cause of its own more than the number
-// that begins the text of every refused argument.
+// What a program meets that goes on after a failed call: no context, handles that were never made. It is no root of the
+// fault before it.
+bool FollowsFromAFault(const Answer& answer) {
+  for (std::string_view key : {"no-context", "bad-handle", "wrong-context"}) {
+    if (answer.cause->key == key) return true;
+  }
+  return General(answer);
+}
+
+// On one line a phrase says more than the code that stands beside it, and a code with a cause of its own more than the
+// number that begins the text of every refused argument.
 bool Before(const Finding& a, const Finding& b) {
   if (a.first.file != b.first.file || a.first.line != b.first.line) return Earlier(a.first, b.first);
   if (a.kind != Kind::root && a.kind != Kind::fault) return false;
@@ -112,7 +121,7 @@ void LogReader::Note(const Answer* answer, Kind kind, std::string_view line) {
     fault_ = now;
     fault_root_.reset();
   } else if (kind == Kind::root && fault_ && !fault_root_ && file_ == fault_->first.file &&
-             line_ <= fault_->first.line + kMessageLines) {
+             !FollowsFromAFault(*answer) && line_ <= fault_->first.line + kMessageLines) {
     fault_root_ = now;
   }
 }
