@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "base/os/fd.h"
 
@@ -35,36 +36,67 @@ bool OfAPackage(std::string_view line) {
   return false;
 }
 
-}  // namespace
+// What the interpreter writes about the calling thread; empty without one.
+std::string Listing() {
+  const auto state = reinterpret_cast<ThreadState>(dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState"));
+  const auto dump = reinterpret_cast<Dump>(dlsym(RTLD_DEFAULT, "_Py_DumpTraceback"));
+  if (state == nullptr || dump == nullptr) return {};
+  void* const mine = state();
+  if (mine == nullptr) return {};
+  const Fd file(memfd_create("anynpu-frames", MFD_CLOEXEC));
+  if (!file) return {};
+  dump(file.get(), mine);
+  std::string listing(kLongestListing, '\0');
+  const ssize_t n = pread(file.get(), listing.data(), listing.size(), 0);
+  listing.resize(n > 0 ? static_cast<size_t>(n) : 0);
+  return listing;
+}
 
-std::string LineOfInterest(const std::string& listing) {
-  std::string first;
+// Calls `take(line, frame)` for each line of a listing that names a frame, until it returns false.
+template <class Take>
+void EachFrame(const std::string& listing, Take&& take) {
   for (size_t at = 0; at < listing.size();) {
     const size_t end = std::min(listing.find('\n', at), listing.size());
     const std::string_view line = std::string_view(listing).substr(at, end - at);
     at = end + 1;
-    std::string readable = Readable(line);
-    if (readable.empty()) continue;
-    if (!OfAPackage(line)) return readable;
-    if (first.empty()) first = std::move(readable);
+    std::string frame = Readable(line);
+    if (!frame.empty() && !take(line, std::move(frame))) return;
   }
-  return first;
+}
+
+}  // namespace
+
+std::string LineOfInterest(const std::string& listing) {
+  std::string first, found;
+  EachFrame(listing, [&](std::string_view line, std::string frame) {
+    if (first.empty()) first = frame;
+    if (OfAPackage(line)) return true;
+    found = std::move(frame);
+    return false;
+  });
+  return found.empty() ? first : found;
+}
+
+std::vector<std::string> FramesOf(const std::string& listing, size_t most) {
+  std::vector<std::string> frames;
+  EachFrame(listing, [&](std::string_view, std::string frame) {
+    if (frames.size() < most) frames.push_back(std::move(frame));
+    return frames.size() < most;
+  });
+  return frames;
 }
 
 std::string ScriptLine() noexcept {
   try {
-    const auto state = reinterpret_cast<ThreadState>(dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState"));
-    const auto dump = reinterpret_cast<Dump>(dlsym(RTLD_DEFAULT, "_Py_DumpTraceback"));
-    if (state == nullptr || dump == nullptr) return {};
-    void* const mine = state();
-    if (mine == nullptr) return {};
-    const Fd file(memfd_create("anynpu-frames", MFD_CLOEXEC));
-    if (!file) return {};
-    dump(file.get(), mine);
-    std::string listing(kLongestListing, '\0');
-    const ssize_t n = pread(file.get(), listing.data(), listing.size(), 0);
-    listing.resize(n > 0 ? static_cast<size_t>(n) : 0);
-    return LineOfInterest(listing);
+    return LineOfInterest(Listing());
+  } catch (...) {
+    return {};
+  }
+}
+
+std::vector<std::string> ScriptFrames(size_t most) noexcept {
+  try {
+    return FramesOf(Listing(), most);
   } catch (...) {
     return {};
   }

@@ -23,6 +23,15 @@ TEST(ScriptLine, OfPackagesAloneTheInnermostIsTaken) {
       "/x/site-packages/a.py:1 in f");
 }
 
+TEST(ScriptLine, FramesComeInnermostFirstUpToTheNumberAsked) {
+  const std::string listing =
+      "Stack (most recent call first):\n  File \"/x/site-packages/a.py\", line 1 in f\n  File \"b.py\", line 2 in g\n";
+  EXPECT_EQ(FramesOf(listing, 3), (std::vector<std::string>{"/x/site-packages/a.py:1 in f", "b.py:2 in g"}));
+  EXPECT_EQ(FramesOf(listing, 1), std::vector<std::string>{"/x/site-packages/a.py:1 in f"});
+  EXPECT_TRUE(FramesOf(listing, 0).empty());
+  EXPECT_TRUE(ScriptFrames(3).empty());
+}
+
 TEST(ScriptLine, BrokenListingsAreHarmless) {
   for (const char* text : {"", "\n\n", "  File \"", "  File \"x\", line ", "no frames"}) LineOfInterest(text);
   EXPECT_EQ(LineOfInterest("nothing"), "");

@@ -2,14 +2,14 @@
 
 #include <fmt/format.h>
 
-#include "base/os/python_where.h"
+#include "base/os/script_line.h"
 
 namespace npu::strict {
 namespace {
 constexpr uint64_t kNear = 4096;  // guard pages around a block
 }
 
-Origin Origin::Here(std::string_view call) { return {call, Stack::Here(), os::PythonWhere(3)}; }
+Origin Origin::Here(std::string_view call) { return {call, Stack::Here(), os::ScriptFrames(3)}; }
 
 std::string Origin::Tell(std::string_view verb) const {
   std::string text = fmt::format("    {} by {}:\n", verb, call);

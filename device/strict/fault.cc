@@ -7,7 +7,7 @@
 #include <mutex>
 #include <thread>
 
-#include "base/os/python_where.h"
+#include "base/os/script_line.h"
 #include "device/hbm/region.h"
 #include "device/strict/checker.h"
 
@@ -36,7 +36,7 @@ bool TryLock(std::mutex& mutex) {
 
 std::string Here() {
   std::string where = "    here:\n";
-  for (const std::string& frame : os::PythonWhere(6, /*only_if_held=*/true)) where += fmt::format("        {}\n", frame);
+  for (const std::string& frame : os::ScriptFrames(6)) where += fmt::format("        {}\n", frame);
   return where + Stack::Here().Tell("        ", 14);
 }
 

@@ -10,7 +10,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "base/os/python_where.h"
+#include "base/os/script_line.h"
 
 namespace npu::strict {
 namespace {
@@ -67,7 +67,7 @@ void Tell(const Finding& finding) {
   const Stack stack = Stack::Here();
   std::string where;
   size_t place = Mix(std::hash<std::string_view>{}(finding.kind), std::hash<std::string_view>{}(finding.call));
-  for (const std::string& frame : os::PythonWhere(6)) {
+  for (const std::string& frame : os::ScriptFrames(6)) {
     where += fmt::format("        {}\n", frame);
     place = Mix(place, std::hash<std::string>{}(frame));
   }
