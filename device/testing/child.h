@@ -3,8 +3,10 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -69,10 +71,13 @@ class Child {
   }
   void Send(uint64_t word) { EXPECT_EQ(write(to_, &word, sizeof word), static_cast<ssize_t>(sizeof word)); }
   // SIGKILL, and until it is dead; the zombie stays until Wait.
+  // Returns when the process is dead, also in a process whose child it is not.
   void Kill() {
+    const int fd = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));
     kill(pid_, SIGKILL);
-    siginfo_t info;
-    waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT);
+    pollfd ended{fd, POLLIN, 0};
+    poll(&ended, 1, /*milliseconds=*/10'000);
+    close(fd);
   }
   // Exit code, or 1000 + signal.
   int Wait() {

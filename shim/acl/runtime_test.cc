@@ -437,7 +437,9 @@ TEST_F(Runtime, NotifiesAndValuesOrderStreams) {
   ASSERT_ACL(0, aclrtValueWait(word, 8, ACL_STREAM_WAIT_VALUE_GEQ, b));
   ASSERT_ACL(0, aclrtMemcpy(word, 64, &nine, sizeof nine, ACL_MEMCPY_HOST_TO_DEVICE));
   EXPECT_ACL(0, aclrtSynchronizeStream(b));
-  EXPECT_ACL(107000, aclrtValueWrite(&order, 1, 0, a));
+  alignas(8) uint64_t host[2] = {};
+  EXPECT_ACL(107016, aclrtValueWrite(host, 1, 0, a));
+  EXPECT_ACL(107000, aclrtValueWrite(static_cast<char*>(word) + 4, 1, 0, a));
   EXPECT_ACL(107000, aclrtValueWait(word, 1, 4, a));
   EXPECT_ACL(0, aclrtDestroyNotify(notify));
   EXPECT_ACL(107017, aclrtRecordNotify(notify, a));

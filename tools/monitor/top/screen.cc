@@ -11,12 +11,6 @@ constexpr size_t kHistory = 240, kSpark = 16;
 constexpr double kGigabyte = 1024.0 * 1024 * 1024;
 enum Colour { kPlain = 0, kRed = 31, kGreen = 32, kYellow = 33, kDim = 2, kBold = 1 };
 
-// How many places a text takes: our texts are ASCII but for the blocks of sparklines and bars, one place each.
-size_t Places(std::string_view text) {
-  return static_cast<size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
-}
-
 std::string Cut(std::string text, int columns) {
   size_t at = 0;
   for (int places = 0; at < text.size() && places < columns; ++places) {
