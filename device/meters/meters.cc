@@ -5,6 +5,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "base/time/ticks.h"
 #include "device/machine/machine.h"
 #include "device/meters/layout.h"
 
@@ -13,29 +14,7 @@ namespace {
 
 constexpr auto kRelaxed = std::memory_order_relaxed;
 
-double MeasureNsPerTick() {
-#if defined(__aarch64__)
-  uint64_t hertz;
-  asm volatile("mrs %0, cntfrq_el0" : "=r"(hertz));
-  return hertz != 0 ? 1e9 / static_cast<double>(hertz) : 1.0;
-#else
-  using Clock = std::chrono::steady_clock;
-  const auto start = Clock::now();
-  const uint64_t from = Ticks();
-  auto now = start;
-  while (now - start < std::chrono::microseconds(200)) now = Clock::now();
-  const uint64_t ticks = Ticks() - from;
-  const double ns = std::chrono::duration<double, std::nano>(now - start).count();
-  return ticks != 0 ? ns / static_cast<double>(ticks) : 1.0;
-#endif
-}
-
 }  // namespace
-
-double NsPerTick() {
-  static const double ratio = MeasureNsPerTick();
-  return ratio;
-}
 
 void ClearMeters(Meters& meters) {
   if (meters.used.load(kRelaxed) == 0) return;
@@ -140,10 +119,8 @@ struct StepClock {
   void Mark(uint64_t key, uint64_t now, RankMeter& rank) {
     if (key == anchor) {
       Record(now - began, rank);
-    } else if (anchor != 0) {
-      if (seen.size() < kMostSeen && ++seen[key] < kSettled) return;
-      anchor = key;
     } else {
+      if (anchor != 0 && seen.size() < kMostSeen && ++seen[key] < kSettled) return;
       anchor = key;
     }
     seen.clear();
@@ -151,8 +128,8 @@ struct StepClock {
     waited = 0;
   }
 
-  void Record(uint64_t wall, RankMeter& rank) {
-    const uint64_t wall_ns = TicksToNs(wall), own_ns = TicksToNs(wall - std::min(wall, waited));
+  void Record(uint64_t wall_ns, RankMeter& rank) {
+    const uint64_t own_ns = wall_ns - std::min(wall_ns, waited);
     const uint64_t step = rank.steps.load(kRelaxed);
     const auto microseconds = [](uint64_t ns) { return static_cast<uint32_t>(std::min<uint64_t>(ns / 1000, ~0u)); };
     rank.recent_own_us[step % kRecentSteps].store(microseconds(own_ns), kRelaxed);
@@ -181,11 +158,11 @@ RankMeter* RankOf(int card, uint32_t slot) {
 
 uint64_t KernelBegins(int card) {
   if (card >= 0 && card < kMaxCards) cards[card].running.fetch_add(1, kRelaxed);
-  return Ticks();
+  return TicksNs();
 }
 
 void KernelEnds(int card, const void* key, std::string_view name, uint64_t began) {
-  const uint64_t now = Ticks();
+  const uint64_t now = TicksNs();
   if (card >= 0 && card < kMaxCards) {
     cards[card].last_end.store(now, kRelaxed);
     cards[card].running.fetch_sub(1, kRelaxed);
@@ -195,7 +172,7 @@ void KernelEnds(int card, const void* key, std::string_view name, uint64_t began
   if (mine == nullptr) return;
   OpMeter* meter = PlaceOf(*mine, slot, key, name);
   if (meter == nullptr) return;
-  const uint64_t ns = TicksToNs(now - began);
+  const uint64_t ns = now - std::min(now, began);
   const auto bound = std::lower_bound(kMeterBoundsNs.begin(), kMeterBoundsNs.end(), ns);
   meter->buckets[bound - kMeterBoundsNs.begin()].fetch_add(1, kRelaxed);
   meter->sum_ns.fetch_add(ns, kRelaxed);
@@ -218,7 +195,7 @@ Collective::Collective(int card, uint32_t rank, uint32_t ranks, uint64_t key)
 
 void Collective::Begins() {
   if (began_ != 0) return;
-  began_ = Ticks();
+  began_ = TicksNs();
   RankMeter* meter = RankOf(card_, slot_);
   if (meter == nullptr || key_ == 0) return;
   StepClocks& clocks = Clocks();
@@ -240,7 +217,7 @@ Collective::~Collective() {
   if (began_ == 0) return;
   const CardNow& card = cards[card_];
   if (card.running.load(kRelaxed) != 0) return;
-  const uint64_t now = Ticks(), from = std::max(began_, card.last_end.load(kRelaxed));
+  const uint64_t now = TicksNs(), from = std::max(began_, card.last_end.load(kRelaxed));
   StepClocks& clocks = Clocks();
   const std::lock_guard lock(clocks.mutex);
   clocks.by_card[card_].waited += now - std::min(now, from);

@@ -15,15 +15,13 @@
 #include <cstdint>
 #include <string_view>
 
-#include "device/meters/ticks.h"
-
 namespace npu::device::meters {
 
 uint64_t KernelBegins(int card);
 // `key` is one address for each operator name; `name` is read at the first call with a key.
 void KernelEnds(int card, const void* key, std::string_view name, uint64_t began);
 
-// A collective of this process, from its call to its end. Times are Ticks().
+// A collective of this process, from its call to its end. Times are TicksNs().
 class Collective {
  public:
   // `key` tells apart the buffers and kinds of collectives; 0 marks no step.

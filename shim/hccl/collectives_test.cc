@@ -236,14 +236,7 @@ TEST(Body, DISABLED_SeveralCommunicators) {
   HCCL_OK(aclrtCreateStream(&other));
   std::vector<uint32_t> even;
   for (int r = 0; r < p.ranks; r += 2) even.push_back(static_cast<uint32_t>(r));
-  HcclCommConfig config;
-  std::memset(&config, 0, sizeof config);
-  const size_t bytes = sizeof config;
-  const uint32_t magic = HCCL_COMM_CONFIG_MAGIC_WORD, version = HCCL_COMM_CONFIG_VERSION;
-  std::memcpy(config.reserved, &bytes, sizeof bytes);
-  std::memcpy(config.reserved + 8, &magic, sizeof magic);
-  std::memcpy(config.reserved + 12, &version, sizeof version);
-  config.hcclDeterministic = HCCL_COMM_DETERMINISTIC_CONFIG_NOT_SET;
+  HcclCommConfig config = UnsetConfig();
   std::strcpy(config.hcclCommName, "half");
   const bool inside = p.rank % 2 == 0;
   HCCL_OK(HcclCreateSubCommConfig(&first, inside ? static_cast<uint32_t>(even.size()) : 0,

@@ -33,6 +33,19 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
+// What a program has before it sets a field of its own.
+inline HcclCommConfig UnsetConfig() {
+  HcclCommConfig config;
+  std::memset(&config, 0, sizeof config);
+  const size_t bytes = sizeof config;
+  const uint32_t magic = HCCL_COMM_CONFIG_MAGIC_WORD, version = HCCL_COMM_CONFIG_VERSION;
+  std::memcpy(config.reserved, &bytes, sizeof bytes);
+  std::memcpy(config.reserved + 8, &magic, sizeof magic);
+  std::memcpy(config.reserved + 12, &version, sizeof version);
+  config.hcclDeterministic = HCCL_COMM_DETERMINISTIC_CONFIG_NOT_SET;
+  return config;
+}
+
 inline std::string RecentError() {
   const char* text = aclGetRecentErrMsg();
   return text != nullptr ? text : "";

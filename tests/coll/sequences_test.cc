@@ -19,14 +19,7 @@ void MakeGroup(HcclComm* world, const Process& p, std::vector<int> members, uint
   const auto at = std::find(group->members.begin(), group->members.end(), p.rank);
   group->inside = at != group->members.end();
   group->me = static_cast<size_t>(at - group->members.begin());
-  HcclCommConfig config;
-  std::memset(&config, 0, sizeof config);
-  const size_t bytes = sizeof config;
-  const uint32_t magic = HCCL_COMM_CONFIG_MAGIC_WORD, version = HCCL_COMM_CONFIG_VERSION;
-  std::memcpy(config.reserved, &bytes, sizeof bytes);
-  std::memcpy(config.reserved + 8, &magic, sizeof magic);
-  std::memcpy(config.reserved + 12, &version, sizeof version);
-  config.hcclDeterministic = HCCL_COMM_DETERMINISTIC_CONFIG_NOT_SET;
+  HcclCommConfig config = UnsetConfig();
   HCCL_OK(HcclCreateSubCommConfig(world, group->inside ? static_cast<uint32_t>(ids.size()) : 0,
                                   group->inside ? ids.data() : nullptr, group->inside ? id : 0xFFFFFFFF,
                                   group->inside ? static_cast<uint32_t>(group->me) : 0, &config, &group->comm));
