@@ -63,6 +63,13 @@ class Done:
     def tail(self) -> str:
         return f"--- stdout\n{self.out[-3000:]}\n--- stderr\n{self.err[-6000:]}"
 
+    def ranks_say(self, text: str, ranks: int) -> "Done":
+        """Each rank has printed `text` with its number in place of `{rank}`, once. Several processes write to one stream, and
+        Python writes a line's end apart from the line, so lines may hold two texts."""
+        for rank in range(ranks):
+            assert self.out.count(text.format(rank=rank)) == 1, f"rank {rank} of {ranks}\n" + self.tail()
+        return self
+
     def says(self, *patterns: str) -> "Done":
         for p in patterns:
             assert re.search(p, self.out, re.M), f"no line like {p!r}\n" + self.tail()

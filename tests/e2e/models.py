@@ -41,23 +41,29 @@ class GPT(nn.Module):
 
 
 class Residual(nn.Module):
-    def __init__(self, i, o, stride):
+    def __init__(self, i, o, stride, act=F.relu):
         super().__init__()
+        self.act = act
         self.c1, self.b1 = nn.Conv2d(i, o, 3, stride, 1, bias=False), nn.BatchNorm2d(o)
         self.c2, self.b2 = nn.Conv2d(o, o, 3, 1, 1, bias=False), nn.BatchNorm2d(o)
         self.short = nn.Sequential() if i == o and stride == 1 else nn.Sequential(nn.Conv2d(i, o, 1, stride, bias=False), nn.BatchNorm2d(o))
 
     def forward(self, x):
-        return F.relu(self.b2(self.c2(F.relu(self.b1(self.c1(x))))) + self.short(x))
+        return self.act(self.b2(self.c2(self.act(self.b1(self.c1(x))))) + self.short(x))
 
 
 class ResNet(nn.Module):
-    """Small residual network with batch norm, max pooling and global average pooling."""
+    """Small residual network with batch norm, max pooling and global average pooling.
 
-    def __init__(self, width=16, classes=10):
+    `smooth`: SiLU and average pooling in place of ReLU and max pooling, whose gradient jumps where two roundings fall on
+    different sides of a kink."""
+
+    def __init__(self, width=16, classes=10, smooth=False):
         super().__init__()
-        self.stem = nn.Sequential(nn.Conv2d(3, width, 3, 1, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU(), nn.MaxPool2d(2))
-        self.body = nn.Sequential(Residual(width, width, 1), Residual(width, 2 * width, 2), Residual(2 * width, 4 * width, 2))
+        act, pool = (nn.SiLU, nn.AvgPool2d) if smooth else (nn.ReLU, nn.MaxPool2d)
+        self.stem = nn.Sequential(nn.Conv2d(3, width, 3, 1, 1, bias=False), nn.BatchNorm2d(width), act(), pool(2))
+        self.body = nn.Sequential(*[Residual(i, o, stride, F.silu if smooth else F.relu)
+                                    for i, o, stride in ((width, width, 1), (width, 2 * width, 2), (2 * width, 4 * width, 2))])
         self.fc = nn.Linear(4 * width, classes)
 
     def forward(self, x, y):
@@ -91,7 +97,34 @@ def optimizer(model: nn.Module):
     return torch.optim.AdamW(model.parameters(), lr=1e-3)
 
 
-MODELS = {"gpt": GPT, "resnet": ResNet, "mlp": MLP}
+class SmoothResNet(ResNet):
+    def __init__(self):
+        super().__init__(smooth=True)
+
+
+MODELS = {"gpt": GPT, "resnet": ResNet, "smooth-resnet": SmoothResNet, "mlp": MLP}
+
+
+def follow(name: str, device: str, steps: int, seed: int, batches: int = 4) -> list[dict[str, float]]:
+    """Each step of a run in double on the CPU, done again in float32 on `device` from the same state: the distances of the
+    loss and of the whole gradient (as a share of its length) from the double ones."""
+    torch.manual_seed(seed)
+    truth = MODELS[name]().double()
+    model = MODELS[name]().to(device)
+    opt = optimizer(truth)
+    data = [MODELS[name].batch(seed + k) for k in range(batches)]
+    gone = []
+    for step in range(steps):
+        model.load_state_dict(truth.state_dict())
+        double = [t.double() if t.is_floating_point() else t for t in data[step % batches]]
+        opt.zero_grad(), model.zero_grad()
+        want, got = truth(*double), model(*(t.to(device) for t in data[step % batches]))
+        want.backward(), got.backward()
+        right = torch.cat([p.grad.flatten() for p in truth.parameters()])
+        ours = torch.cat([p.grad.flatten().cpu().double() for p in model.parameters()])
+        gone.append(dict(loss=abs(got.item() - want.item()), of=abs(want.item()), gradient=((ours - right).norm() / right.norm()).item()))
+        opt.step()
+    return gone
 
 
 def train(name: str, device: str, steps: int, seed: int, dtype=torch.float32, autocast: bool = False, batches: int = 4) -> list[float]:
