@@ -58,7 +58,7 @@ class Page:
         return done
 
 
-UNORDERED = {"allreduce", "swish", "gloo", "env"}  # ranks print as they come, even into each other's lines; Accelerate may order its list otherwise
+UNORDERED = {"allreduce", "swish", "gloo", "env", "two-hosts"}  # ranks print as they come, even into each other's lines; Accelerate may order its list otherwise
 
 
 def fences(text: str) -> list[str]:

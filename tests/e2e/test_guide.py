@@ -1,8 +1,10 @@
 """The guide: what its pages say to run runs and shows what they show. The articles' pages are run by test_article_*.py, which judge more."""
+import pathlib
 import re
 
 import pytest
 import yaml
+from conftest import find_program
 from guide import GUIDE, Page, fences, pages
 
 # Run by the tests of the articles, on every wheel, with more checks.
@@ -60,6 +62,12 @@ def test_page_one_names_the_limits():
         assert words in en
     for words in ("不是周期级模拟器", "不是硬件性能基准", "不模拟驱动与固件", "uv pip install"):
         assert words in zh
+
+
+def test_dashboards_of_the_monitoring_page_are_shipped():
+    shipped = {p.name for p in (pathlib.Path(find_program()).resolve().parent.parent / "monitoring" / "dashboards").glob("*.json")}
+    for language in ("en", "zh"):
+        assert set(re.findall(r"`([\w-]+\.json)`", Page("monitoring", language).text)) == shipped
 
 
 def test_ci_files_are_yaml_that_runs_the_cards():
