@@ -25,6 +25,7 @@ TABLES = {
     "torch_operators": (["namespace", "name", "kernel", "source", "date"], ["namespace", "name"], []),
     "matrix": (["torch_npu", "torch", "cann", "source", "date"], ["torch_npu"], []),
     "pythons": (["torch", "pythons", "source", "date"], ["torch"], []),
+    "hdk": (["cann", "drivers", "source", "date"], ["cann"], []),
     "settings": (["name", "kind", "lowest", "highest", "values", "meaning", "source", "date"], ["name"], ["lowest", "highest", "values"]),
 }
 KINDS = {"root", "fault", "echo", "shell", "note"}

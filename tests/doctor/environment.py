@@ -35,6 +35,10 @@ int dcmi_init(void) { const char* v = getenv("FAKE_DCMI"); return v ? atoi(v) : 
 """
 SMI = """#!/bin/sh
 [ -z "$FAKE_SMI_CODE" ] || { echo "dcmi module initialize failed. ret is -8005"; exit $FAKE_SMI_CODE; }
+if [ "$2" = -t ] && [ -n "$FAKE_COMPATIBILITY" ]; then
+  printf '\tNPU ID                         : %s\n\tCompatibility                  : %s\n' "$5" "$FAKE_COMPATIBILITY"
+  exit 0
+fi
 cat <<'END'
 +------------------------------------------------------------------------------------------------+
 | npu-smi 25.5.2                   Version: 25.5.2                                               |

@@ -86,6 +86,41 @@ def driver_does_not_answer(env): variables(env, FAKE_DCMI="-8005")
 def smi_fails(env): variables(env, FAKE_SMI_CODE="187")
 
 
+@fault("cards-without-driver", "1 Ascend card is on the PCI bus")
+def card_without_driver(env):
+    shutil.rmtree(env.driver)
+    (env.root / "etc/ascend_install.info").unlink()
+    shutil.rmtree(env.root / "dev")
+    env.write(env.root / "sys/bus/pci/devices/0000:41:00.0/vendor", "0x19e5\n")
+    env.write(env.root / "sys/bus/pci/devices/0000:41:00.0/class", "0x120000\n")
+
+
+@fault("kernel-modules-missing", "built for kernel 5.15.0-60-generic and this one is 5.15.0-119-generic")
+def kernel_updated(env):
+    env.proc("modules", "nvme 1 0 - Live\n")
+    env.proc("sys/kernel/osrelease", "5.15.0-119-generic\n")
+    env.write(env.root / "lib/modules/5.15.0-60-generic/updates/drv_davinci_intf_host.ko")
+    (env.root / "lib/modules/5.15.0-119-generic/updates").mkdir(parents=True)
+
+
+@fault("kernel-modules-missing", "none of its modules")
+def modules_not_loaded(env): env.proc("modules", "nvme 1 0 - Live\n")
+
+
+@fault("firmware-mismatch", "7.9.0.5.220", "[7.0.0,7.8.99]")
+def firmware_too_new(env):
+    env.write(env.driver / "version.info", "Version=25.5.2\ncompatible_version_fw=[7.0.0,7.8.99]\n")
+    env.write(env.driver.parent / "firmware/version.info", "Version=7.9.0.5.220\n")
+
+
+@fault("firmware-mismatch", "NOK")
+def firmware_refused(env): variables(env, FAKE_COMPATIBILITY="NOK")
+
+
+@fault("driver-too-old", "24.1.rc2", "CANN 9.0.0", "25.0")
+def driver_of_another_year(env): env.write(env.driver / "version.info", "Version=24.1.rc2\n")
+
+
 @fault("card-unhealthy", "card 1", "Alarm")
 def unhealthy_card(env): env.chips[1][2] = "Alarm"
 
@@ -359,6 +394,16 @@ def nccl(env): env.scripts = [str(env.write(env.folder / "train.py", "import tor
 def many_workers(env): env.scripts = [str(env.write(env.folder / "train.py", "import torch\nloader = DataLoader(d, num_workers=4000, prefetch_factor=4)\n"))]
 
 
+@fault("dataloader-workers", "in each of 4000 ranks")
+def workers_of_all_ranks(env):
+    variables(env, LOCAL_WORLD_SIZE="4000", OMP_NUM_THREADS="1")
+    env.scripts = [str(env.write(env.folder / "train.py", "import torch\nloader = DataLoader(d, num_workers=1, prefetch_factor=4)\n"))]
+
+
+@fault("dataloader-workers", "prefetch_factor=5000")
+def much_prefetched(env): env.scripts = [str(env.write(env.folder / "train.py", f"import torch\nloader = DataLoader(d, num_workers=1, prefetch_factor=5000)\n"))]
+
+
 # Several at once: the first line names the lowest, all are reported.
 SEVERAL = {
     "sourced_nothing_and_wrong_torch": ["not_sourced", "versions_apart"],
@@ -375,6 +420,10 @@ SEVERAL = {
 
 HEALTHY = {
     "plain": lambda env: None,
+    "firmware_in_range": lambda env: (env.write(env.driver / "version.info", "Version=25.5.2\ncompatible_version_fw=[7.0.0,7.8.99]\n"), variables(env, FAKE_COMPATIBILITY="OK"),
+                                      env.write(env.driver.parent / "firmware/version.info", "Version=7.8.99.5.220\n")),
+    "newer_driver": lambda env: env.write(env.driver / "version.info", "Version=26.2.rc1\n"),
+    "torch_2_14": lambda env: (env.torch("2.14.0+cpu"), env.cann("9.2.0"), env.package("torch_npu", "2.14.0", requires="torch==2.14.0.*")),
     "visible_list": lambda env: variables(env, **{VISIBLE: "0,1"}),
     "one_card_visible": lambda env: variables(env, **{VISIBLE: "1"}, LOCAL_RANK="0"),
     "torchrun": lambda env: variables(env, MASTER_ADDR="127.0.0.1", MASTER_PORT="29500", RANK="1", WORLD_SIZE="2", LOCAL_RANK="1"),
@@ -482,6 +531,13 @@ def test_a_hanging_program_is_left(env):
     assert "npu-smi-fails" in done.first_line and "10 s" in done.first_line
 
 
+def test_a_program_that_closes_its_output_and_goes_on_is_left(env):
+    env.healthy()
+    env.write(env.bin / "npu-smi", "#!/bin/sh\nexec sleep 600 >&-\n").chmod(0o755)
+    done = env.doctor("-q")
+    assert "npu-smi-fails" in done.first_line and "10 s" in done.first_line
+
+
 def test_the_software_machine_is_examined_as_run_sets_it_up(program, tmp_path):
     if not (pathlib.Path(program).parent.parent / "lib64/libascendcl.so").exists():
         pytest.skip("the program stands outside an install tree")
@@ -495,5 +551,8 @@ def test_the_software_machine_is_examined_as_run_sets_it_up(program, tmp_path):
 
 def test_matrix_says_where_it_comes_from(program):
     out = subprocess.run([program, "doctor", "--matrix"], capture_output=True, text=True, check=True).stdout
-    for version in ("2.1.0", "2.5.1", "2.9.0.post2", "2.13.0"):
+    for version in ("2.1.0", "2.5.1", "2.9.0.post2", "2.13.0", "2.14.0"):
         assert re.search(rf"^{re.escape(version)} ", out, re.M), version
+    minors = {int(m) for m in re.findall(r"^2\.(\d+)\.", out, re.M)}
+    assert minors == set(range(1, 15)), "2.1 to 2.14"
+    assert re.search(r"^9\.1 +25\.2,", out, re.M), "drivers of a CANN release"

@@ -7,6 +7,6 @@ namespace npu::doctor::data {
 
 extern const std::string_view causes, codes, texts, families, err_modules, err_codes;  // explain
 extern const std::string_view aliases, torch_operators, functions, dtypes;             // explain an operator
-extern const std::string_view matrix, pythons, settings;                               // doctor
+extern const std::string_view matrix, pythons, hdk, settings;                          // doctor
 
 }  // namespace npu::doctor::data

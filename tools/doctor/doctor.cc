@@ -48,6 +48,9 @@ void PrintMatrix() {
     }
     fmt::print("{:<16} {:<10} {:<14} {}\n", row["torch_npu"], row["torch"], row["cann"], fitting);
   }
+  const Table hdk(data::hdk);
+  fmt::print("? no public table; ~ tried with software cards only\n\n{:<16} {}\n", "CANN", "drivers (Ascend HDK)");
+  for (const Row& row : hdk.rows()) fmt::print("{:<16} {}\n", row["cann"], row["drivers"]);
 }
 
 // On a machine without CANN the software cards are what a program will see: the same words again, under `anynpu run`.
@@ -93,7 +96,7 @@ int Doctor(const std::vector<std::string>& words) {
       ->check(CLI::ExistingDirectory);
   app.add_flag("--as-is", as_is, "do not look at the software cards when there is no CANN");
   app.add_flag("--list", list, "list the checks");
-  app.add_flag("--matrix", matrix, "list what belongs together: torch_npu, torch, CANN, Python");
+  app.add_flag("--matrix", matrix, "list what belongs together: torch_npu, torch, CANN, Python, driver");
   try {
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
   } catch (const CLI::ParseError& e) {

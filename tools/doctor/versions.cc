@@ -28,7 +28,9 @@ std::optional<Combination> CombinationFor(std::string_view torch_npu) {
   std::optional<Combination> same_torch;
   for (const Row& row : matrix.rows()) {
     std::vector<std::string> cann;
-    for (std::string_view release : Split(row["cann"], ',')) cann.emplace_back(release);
+    for (std::string_view release : Split(row["cann"], ',')) {
+      if (!release.starts_with('~') && release != "?") cann.emplace_back(release);
+    }
     if (row["torch_npu"] == wanted) return Combination{wanted, std::string(row["torch"]), cann, true};
     if (row["torch"] != torch) continue;
     if (!same_torch) same_torch = Combination{wanted, torch, {}, false};
@@ -49,6 +51,36 @@ std::vector<std::string> PythonsFor(std::string_view torch) {
     return versions;
   }
   return {};
+}
+
+std::vector<std::string> DriversFor(std::string_view cann) {
+  const Table hdk(data::hdk);
+  for (const Row& row : hdk.rows()) {
+    if (!SameRelease(cann, row["cann"])) continue;
+    std::vector<std::string> series;
+    for (std::string_view one : Split(row["drivers"], ',')) series.emplace_back(one);
+    return series;
+  }
+  return {};
+}
+
+std::string DriverSeries(std::string_view version) { return MajorMinor(version); }
+
+bool InRange(std::string_view version, std::string_view range) {
+  range = Trim(range);
+  const size_t comma = range.find(',');
+  if (version.empty() || range.size() < 5 || range.front() != '[' || range.back() != ']' || comma == range.npos)
+    return true;
+  const std::string_view lowest = Trim(range.substr(1, comma - 1));
+  const std::string_view highest = Trim(range.substr(comma + 1, range.size() - comma - 2));
+  const auto numbers = [](std::string_view text) { return !text.empty() && text[0] >= '0' && text[0] <= '9'; };
+  if (!numbers(version) || !numbers(lowest) || !numbers(highest)) return true;
+  // The range has fewer fields than a version: 7.7.99.1 lies inside 7.7.99.
+  std::string shortened;
+  const auto fields = Split(version, '.');
+  for (size_t i = 0; i < std::min(fields.size(), Split(highest, '.').size()); ++i)
+    shortened += (i > 0 ? "." : "") + std::string(fields[i]);
+  return !Older(shortened, lowest) && !Older(highest, shortened);
 }
 
 bool SameRelease(std::string_view installed, std::string_view wanted) {

@@ -184,5 +184,22 @@ TEST(Elf, CutFilesAreNoLibraries) {
   EXPECT_TRUE(ElfSymbols("/etc/passwd", "", false).empty());
 }
 
+TEST(Versions, RangesOfFirmwareTakeTheirBorders) {
+  EXPECT_TRUE(InRange("7.0.0.5.1", "[7.0.0,7.7.99]"));
+  EXPECT_TRUE(InRange("7.7.99.9.9", "[7.0.0,7.7.99]"));
+  EXPECT_FALSE(InRange("7.8.0", "[7.0.0,7.7.99]"));
+  EXPECT_FALSE(InRange("6.9.99", "[7.0.0,7.7.99]"));
+  for (const char* unreadable : {"", "[", "[]", "[,]", "[a,b]", "7.0.0", "[7.0.0 7.7.99]"})
+    EXPECT_TRUE(InRange("1.0", unreadable)) << unreadable;
+  EXPECT_TRUE(InRange("", "[7.0.0,7.7.99]"));
+}
+
+TEST(Versions, DriversOfACannRelease) {
+  EXPECT_EQ(DriversFor("9.1.0").front(), "25.2");
+  EXPECT_EQ(DriversFor("8.5.0.B1").front(), "25.0");
+  EXPECT_TRUE(DriversFor("7.0.0").empty());
+  EXPECT_EQ(DriverSeries("24.1.rc3.b999"), "24.1");
+}
+
 }  // namespace
 }  // namespace npu::doctor

@@ -2,9 +2,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "tools/doctor/checks/check.h"
 #include "tools/doctor/explain/knowledge.h"
 #include "tools/doctor/table.h"
+#include "tools/doctor/versions.h"
 
 namespace npu::doctor {
 namespace {
@@ -82,6 +85,66 @@ NPU_CHECK(DriverIncomplete, "driver-incomplete", kError, kDriver, "the driver's 
       fmt::format("/etc/ascend_install.info says Driver_Install_Status={}: the driver's installation was not completed",
                   portrait.driver.status),
       "sudo ./Ascend-hdk-*-npu-driver_*.run --full && sudo reboot");
+}
+
+NPU_CHECK(CardsWithoutDriver, "cards-without-driver", kError, kDriver, "cards on the PCI bus have a driver") {
+  if (portrait.system.in_container || portrait.system.pci_cards == 0 || !portrait.driver.folder.empty() ||
+      !portrait.driver.cards.empty())
+    return;
+  report.Add(fmt::format("{} Ascend {} on the PCI bus, but no driver is installed: there is no /dev/davinci*",
+                         portrait.system.pci_cards, portrait.system.pci_cards == 1 ? "card is" : "cards are"),
+             "sudo ./Ascend-hdk-*-npu-driver_*.run --full, then the firmware's .run, then reboot");
+}
+
+// After an update of the kernel its folder has no modules of the driver, and no node appears.
+NPU_CHECK(KernelModules, "kernel-modules-missing", kError, kDriver, "the driver's modules are loaded in this kernel") {
+  const System& system = portrait.system;
+  if (system.in_container || portrait.driver.folder.empty() || system.modules.empty()) return;
+  for (const std::string& module : system.modules) {
+    if (module.starts_with("drv_") || Contains(module, "davinci") || Contains(module, "ascend")) return;
+  }
+  const auto& built = system.driver_kernels;
+  const bool for_this = std::find(built.begin(), built.end(), system.kernel) != built.end();
+  if (!built.empty() && !for_this)
+    return report.Add(fmt::format("the driver's modules were built for kernel {} and this one is {}: they are not "
+                                  "loaded, so no card can be opened",
+                                  fmt::join(built, ", "), system.kernel),
+                      "boot the other kernel, or install the driver again under this one: sudo "
+                      "./Ascend-hdk-*-npu-driver_*.run --full && sudo reboot");
+  report.Add(
+      fmt::format("the driver is installed but none of its modules (drv_*) is loaded in kernel {}", system.kernel),
+      "sudo modprobe drv_davinci_intf_host; dmesg | grep -i davinci; a driver of another kernel has to be "
+      "installed again: sudo ./Ascend-hdk-*-npu-driver_*.run --full");
+}
+
+NPU_CHECK(FirmwareMismatch, "firmware-mismatch", kError, kDriver, "driver and firmware accept each other") {
+  const Driver& driver = portrait.driver;
+  const std::string upgrade =
+      "install the firmware of the driver's release: sudo ./Ascend-hdk-*-npu-firmware_*.run --full && sudo reboot";
+  if (!InRange(driver.firmware, driver.firmware_range))
+    return report.Add(fmt::format("firmware {} is installed and driver {} takes {}", driver.firmware, driver.version,
+                                  driver.firmware_range),
+                      upgrade);
+  for (const Card& card : portrait.smi.cards) {
+    if (card.compatibility != "NOK") continue;
+    return report.Add(fmt::format("npu-smi says of card {} that its firmware and driver {} are not compatible (NOK)",
+                                  card.id, driver.version),
+                      upgrade);
+  }
+}
+
+NPU_CHECK(DriverOld, "driver-too-old", kWarning, kDriver, "the driver is one that the CANN release is listed with") {
+  const std::string& cann = portrait.toolkit.version;
+  if (portrait.toolkit.software || cann.empty() || portrait.driver.version.empty()) return;
+  const std::vector<std::string> listed = DriversFor(cann);
+  const std::string series = DriverSeries(portrait.driver.version);
+  if (listed.empty() || !Older(series, listed[0])) return;  // of newer drivers the tables say nothing
+  report.Add(fmt::format("driver {} is older than those that CANN {} is listed with (Ascend HDK {}): calls of the "
+                         "toolkit may end with driver errors (507899)",
+                         portrait.driver.version, cann, fmt::join(listed, ", ")),
+             fmt::format("install an Ascend HDK {} or newer, driver and firmware, or a CANN of this driver: anynpu "
+                         "doctor --matrix",
+                         listed[0]));
 }
 
 NPU_CHECK(NodesMissing, "nodes-missing", kError, kDriver, "the manager nodes stand beside the cards' nodes") {

@@ -1,6 +1,7 @@
 // The user's own scripts, given by name: patterns that are known to fail.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "tools/doctor/checks/check.h"
@@ -8,6 +9,8 @@
 
 namespace npu::doctor {
 namespace {
+
+constexpr int kMostPrefetched = 16;  // batches a processor
 
 // Lines without comments; shell and Python both write them with #.
 std::vector<std::string_view> Lines(const Script& script) {
@@ -96,16 +99,28 @@ NPU_CHECK(Nccl, "script-nccl", kError, kScript, "a script asks for the backend h
 }
 
 NPU_CHECK(Workers, "dataloader-workers", kWarning, kScript, "DataLoader workers fit the processors") {
+  int ranks = 1;
+  const std::string here = portrait.Env("LOCAL_WORLD_SIZE");
+  std::from_chars(here.data(), here.data() + here.size(), ranks);
+  ranks = std::clamp(ranks, 1, 4096);
   for (const Script& script : portrait.scripts) {
     if (!IsPython(script)) continue;
     for (std::string_view line : Lines(script)) {
       const auto workers = Assigned(line, "num_workers");
       const auto prefetch = Assigned(line, "prefetch_factor");
-      if (workers && *workers > portrait.system.cores) {
-        report.Add(fmt::format("{}: num_workers={} on {} processors: workers take the time of the training process",
-                               script.path, *workers, portrait.system.cores),
-                   fmt::format("num_workers={} (half of the processors), prefetch_factor=4",
-                               std::max(1, portrait.system.cores / 2)));
+      const int cores = portrait.system.cores;
+      const long all = workers ? static_cast<long>(*workers) * ranks : 0;
+      if (all > cores) {
+        report.Add(
+            fmt::format("{}: num_workers={}{} on {} processors: workers take the time of the training process",
+                        script.path, *workers, ranks > 1 ? fmt::format(" in each of {} ranks", ranks) : "", cores),
+            fmt::format("num_workers={} (half of the processors, divided by the ranks), prefetch_factor=4",
+                        std::max(1, cores / 2 / ranks)));
+      } else if (workers && prefetch && all * *prefetch > static_cast<long>(kMostPrefetched) * cores) {
+        report.Add(fmt::format("{}: num_workers={} with prefetch_factor={} keeps {} batches ready on {} processors: "
+                               "memory and /dev/shm fill up and nothing gets faster",
+                               script.path, *workers, *prefetch, all * *prefetch, cores),
+                   "prefetch_factor=4");
       }
       if (prefetch && (!workers || *workers == 0) && !Contains(script.text, "num_workers")) {
         report.Add(fmt::format("{}: prefetch_factor without num_workers is refused by the DataLoader", script.path),

@@ -16,6 +16,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int kLibraryLimitMs = 20'000, kSmiLimitMs = 10'000;
+constexpr size_t kMostBoards = 16;  // cards whose board is asked for
 
 bool Exists(const fs::path& path) {
   std::error_code error;
@@ -114,7 +115,9 @@ Driver ObserveDriver(const Where& where) {
                                          : where.root / fs::path(prefix).relative_path() / "driver";
   if (Exists(folder / "version.info") || Exists(folder / "lib64")) {
     driver.folder = folder;
-    driver.version = ValueOf(ReadText(folder / "version.info"), "Version");
+    const std::string info = ReadText(folder / "version.info");
+    driver.version = ValueOf(info, "Version");
+    driver.firmware_range = ValueOf(info, "compatible_version_fw");
     driver.firmware = ValueOf(ReadText(folder.parent_path() / "firmware" / "version.info"), "Version");
   }
   std::error_code error;
@@ -225,6 +228,17 @@ Smi ObserveSmi() {
   smi.present = true;
   smi.timed_out = ran.timed_out;
   smi.code = ran.code;
+  // A tool that hangs once is not asked again for each card.
+  for (size_t i = 0; i < smi.cards.size() && i < kMostBoards && !smi.timed_out && smi.code == 0; ++i) {
+    Card& card = smi.cards[i];
+    const Ran board = RunProgram({"npu-smi", "info", "-t", "board", "-i", fmt::format("{}", card.id)}, kSmiLimitMs);
+    for (std::string_view line : Split(board.out, '\n')) {
+      const size_t colon = line.find(':');
+      if (colon != line.npos && Trim(line.substr(0, colon)) == "Compatibility" && card.compatibility.empty())
+        card.compatibility = Trim(line.substr(colon + 1));
+    }
+    if (board.timed_out) break;
+  }
   return smi;
 }
 
@@ -248,7 +262,7 @@ Smi ParseSmi(const std::string& text) {
         if (card.id == NumberAt<int>(first)) card.processes.push_back(fmt::format("{} (pid {})", cells[2], cells[1]));
       }
     } else if (cells.size() >= 3 && !second.empty() && !IsNumber(second)) {
-      smi.cards.push_back({NumberAt<int>(first), second, std::string(cells[1]), 0, 0, {}});
+      smi.cards.push_back({NumberAt<int>(first), second, std::string(cells[1]), 0, 0, {}, {}});
     } else if (cells.size() >= 3 && !smi.cards.empty()) {
       const size_t slash = cells[2].rfind('/');  // the last pair is HBM
       if (slash == cells[2].npos) continue;

@@ -25,7 +25,9 @@ struct System {
   std::string host, os, kernel, machine, libc, user;
   bool in_container = false, is_root = false;
   int cores = 1;
-  std::vector<std::string> modules;  // loaded kernel modules
+  std::vector<std::string> modules;         // loaded kernel modules
+  std::vector<std::string> driver_kernels;  // kernels for which the cards' driver has modules in /lib/modules
+  int pci_cards = 0;                        // accelerators of the vendor on the PCI bus
   std::optional<uint64_t> shm_bytes, open_files, processes;
   std::vector<std::string> interfaces, addresses;
 };
@@ -38,6 +40,7 @@ struct Node {
 struct Driver {
   std::filesystem::path folder;  // empty: not installed
   std::string version, firmware, status;
+  std::string firmware_range;              // that the driver says it takes: "[7.0.0,7.7.99]"
   std::vector<Node> cards;                 // /dev/davinci0 ...
   std::vector<std::string> missing_nodes;  // of davinci_manager, devmm_svm, hisi_hdc
 };
@@ -86,6 +89,7 @@ struct Card {
   std::string name, health;
   uint64_t hbm_used_mb = 0, hbm_total_mb = 0;
   std::vector<std::string> processes;
+  std::string compatibility;  // of driver and firmware, as npu-smi info -t board says: OK, NOK
 };
 
 struct Smi {

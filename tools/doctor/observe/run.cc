@@ -13,7 +13,7 @@ namespace npu::doctor {
 namespace {
 
 constexpr size_t kMostOutput = 1 << 20;
-constexpr int kNoProgram = 127;
+constexpr int kNoProgram = 127, kAfterKillMs = 2000;
 
 // Reads until the child closes its end or the limit is over, then ends the child's group and takes its status.
 Ran Collect(pid_t child, int fd, int limit_ms) {
@@ -37,10 +37,23 @@ Ran Collect(pid_t child, int fd, int limit_ms) {
     if (ran.out.size() < kMostOutput) ran.out.append(buffer, static_cast<size_t>(got));
   }
   close(fd);
-  if (ran.timed_out) kill(-child, SIGKILL);
+  // A child may close its output and go on, and one that hangs in a driver does not even end by a signal.
   int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  pid_t ended = 0;
+  for (auto killed = Clock::time_point::max(); ended == 0;) {
+    ended = waitpid(child, &status, WNOHANG);
+    if (ended < 0 && errno == EINTR) ended = 0;
+    if (ended != 0) break;
+    const auto now = Clock::now();
+    if (killed == Clock::time_point::max() && (ran.timed_out || now >= end)) {
+      ran.timed_out = true;
+      kill(-child, SIGKILL);
+      killed = now;
+    }
+    if (killed != Clock::time_point::max() && now - killed > std::chrono::milliseconds(kAfterKillMs)) break;
+    poll(nullptr, 0, 5);
   }
+  if (ended <= 0) return ran;
   if (WIFEXITED(status)) ran.code = WEXITSTATUS(status);
   if (WIFSIGNALED(status)) ran.signal = WTERMSIG(status);
   if (ran.code == kNoProgram && ran.out.empty()) ran.started = false;

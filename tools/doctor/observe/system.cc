@@ -80,6 +80,38 @@ void ReadInterfaces(System& system) {
   system.interfaces.assign(names.begin(), names.end());
 }
 
+// Kernels for which the cards' driver built its modules: /lib/modules/KERNEL/updates/drv_*.ko, also with a
+// compression's ending.
+std::vector<std::string> DriverKernels(const fs::path& root) {
+  std::vector<std::string> kernels;
+  std::error_code error;
+  for (fs::directory_iterator at(root / "lib/modules", error), end; !error && at != end; at.increment(error)) {
+    bool has = false;
+    for (const char* place : {"updates", "updates/dkms", "extra"}) {
+      std::error_code none;
+      for (fs::directory_iterator file(at->path() / place, none), last; !none && file != last && !has;
+           file.increment(none)) {
+        const std::string name = file->path().filename();
+        has = name.starts_with("drv_") && Contains(name, ".ko");
+      }
+    }
+    if (has) kernels.push_back(at->path().filename());
+  }
+  std::sort(kernels.begin(), kernels.end());
+  return kernels;
+}
+
+// Vendor 19e5, class 12: processing accelerators.
+int PciCards(const fs::path& root) {
+  int cards = 0;
+  std::error_code error;
+  for (fs::directory_iterator at(root / "sys/bus/pci/devices", error), end; !error && at != end; at.increment(error)) {
+    const std::string vendor = ReadText(at->path() / "vendor", 64), kind = ReadText(at->path() / "class", 64);
+    if (Trim(vendor) == "0x19e5" && Trim(kind).starts_with("0x12")) ++cards;
+  }
+  return cards;
+}
+
 // Socket inode -> process, by /proc/PID/fd; other users' processes cannot be seen.
 std::string HolderOf(const fs::path& proc, std::string_view inode) {
   const std::string wanted = fmt::format("socket:[{}]", inode);
@@ -148,6 +180,10 @@ System ObserveSystem(const Where& where) {
   for (std::string_view line : Split(modules, '\n')) {
     if (!line.empty()) system.modules.emplace_back(line.substr(0, line.find(' ')));
   }
+  const std::string running = ReadText(where.root / "proc/sys/kernel/osrelease", 256);
+  if (!Trim(running).empty()) system.kernel = Trim(running);
+  system.driver_kernels = DriverKernels(where.root);
+  system.pci_cards = PciCards(where.root);
   const std::string limits = ReadText(where.root / "proc/self/limits");
   system.open_files = Limit(limits, "Max open files");
   system.processes = Limit(limits, "Max processes");
