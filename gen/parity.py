@@ -1,6 +1,7 @@
-"""abi/dtypes.tsv and abi/parity.tsv -> what each chip takes, for parity mode.
+"""abi/dtypes.tsv, abi/combinations.tsv and abi/parity.tsv -> what each chip takes, for parity mode.
 
-  parity/chips.inc   NPU_CHIP_PARAM rows (one a parameter) and NPU_CHIP_OP rows (one a function, with its range of parameters)
+  parity/chips.inc   NPU_CHIP_PARAM rows (one a parameter), NPU_CHIP_OP rows (one a function, with its range of parameters) and
+                     NPU_CHIP_COMBINATION rows (types that go together)
   parity/limits.inc  NPU_CHIP_LIMIT rows: rule, chip, value
 
 Chips by column: 910b (A2), 910_93 (A3), 310p, 950. Where the page gives another list for A3 it stands in the remarks; what the host code
@@ -21,6 +22,9 @@ OTHER_TYPES = {"i4", "u1", "f8e4m3", "f8e5m2", "f8e8m0", "hif8", "f4e2m1", "f4e1
 CHIPS = ["910b", "910_93", "310p", "950"]
 ON = {"yes": 1, "no": 2, "": 0}
 NONE, ANY_RANK = 0xFF, 0
+# Wishes of a page of which nobody knows whether a card enforces them.
+CONTIGUOUS, NOT_EMPTY = 1, 2
+MOST_TOGETHER, MOST_COMBINATIONS = 6, 8
 
 
 def bits(words: list[str], where: str) -> int:
@@ -76,12 +80,43 @@ def names_of(signature: str) -> list[str]:
     return [entry.split()[-1] for entry in signature.split(", ") if entry]
 
 
-def chips_of(dtypes: str, aclnn: str) -> str:
+def wishes(words: list[str]) -> int:
+    return (CONTIGUOUS if "non-contig no" in words or "contig only" in words else 0) | (NOT_EMPTY if "empty no" in words else 0)
+
+
+def combinations_of(path: str, signatures: dict[str, list[str]]) -> dict[str, list[str]]:
+    """Function -> its rows: chips, parameters by index, combinations of their types."""
+    found: dict[str, list[str]] = {}
+    for row in read_table(path, ["name", "parameters", "chips", "combinations", "source", "date"]):
+        where, own = f"{path}:{row['_line']}", signatures.get(row["name"], [])
+        parameters, chips = split(row["parameters"]), split(row["chips"])
+        lines = [c.split(":") for c in split(row["combinations"])]
+        if not own or any(p not in own for p in parameters) or any(c not in CHIPS for c in chips):
+            raise TableError(f"{where}: no such function, parameter or chip")
+        if len(parameters) > MOST_TOGETHER or not 0 < len(lines) <= MOST_COMBINATIONS or any(len(c) != len(parameters) for c in lines):
+            raise TableError(f"{where}: {len(lines)} combinations of {len(parameters)} parameters")
+        if not row["source"] or not re.fullmatch(r"\d{4}-\d{2}-\d{2}", row["date"]):
+            raise TableError(f"{where}: a fact needs a source and a date")
+        for word in {w for c in lines for w in c}:
+            bits([word], where)
+        types = ", ".join("{" + ", ".join(str(TYPES[w]) for w in c) + "}" for c in lines)
+        mask = sum(1 << CHIPS.index(c) for c in chips)
+        indexes = "{" + ", ".join(str(own.index(p)) for p in parameters) + "}"
+        found.setdefault(row["name"], []).append(f'NPU_CHIP_COMBINATION(({{"{row["name"]}", {mask}, {len(parameters)}, {len(lines)}, {indexes}, {{{types}}}, '
+                                                 f'"{row["source"]}"}}))\n')
+    return found
+
+
+def chips_of(dtypes: str, aclnn: str, combinations: str) -> str:
     signatures = {r["name"]: names_of(r["signature"]) for r in read_table(aclnn, ["name", "signature"])}
+    together = combinations_of(combinations, signatures)
+    depending: set[str] = set()  # functions of which the pages say more about types than the lists do
     functions: dict[str, dict[str, str]] = {}
     parameters: dict[str, list[str]] = {}
     for row in read_table(dtypes, ["name", "parameter", "dtypes_910b", "dtypes_310p", "dtypes_950", "rank_limit", "other", "source"]):
         where, name, other = f"{dtypes}:{row['_line']}", row["name"], row["other"]
+        if "conditional type rules" in other or "type combinations in the" in other:
+            depending.add(name)
         if row["parameter"] == "*":
             functions[name] = row
             continue
@@ -103,7 +138,7 @@ def chips_of(dtypes: str, aclnn: str) -> str:
             equal = [w[1:] for w in listed if w.startswith("=") and w[1:] in own]
             same.append(own.index(equal[0]) if equal and role == "in" else NONE)
         cells = ", ".join([str(own.index(row["parameter"])), *(f"{m:#x}" for m in masks), *(str(s) for s in same),
-                           f"{rank_bits(row['rank_limit']):#x}"])
+                           f"{rank_bits(row['rank_limit']):#x}", str(wishes(words))])
         parameters.setdefault(name, []).append(f"NPU_CHIP_PARAM({cells})  // {name} {row['parameter']}\n")
     lines, ops, first = [], [], 0
     for name in sorted(functions):
@@ -112,17 +147,19 @@ def chips_of(dtypes: str, aclnn: str) -> str:
         # Pages of 2026 leave the 310P out of functions that users run there (aclnnAdd among them): its "no" says nothing.
         on = [ON.get(row["dtypes_910b"], 0)] * 2 + [1 if row["dtypes_310p"] == "yes" else 0, ON.get(row["dtypes_950"], 0)]
         source = row["source"].split("; code")[0].replace('"', "'")
-        ops.append(f'NPU_CHIP_OP("{name}", {first}, {len(mine)}, {on[0]}, {on[1]}, {on[2]}, {on[3]}, "{source}")\n')
+        more = int(name in depending and name not in together)
+        ops.append(f'NPU_CHIP_OP("{name}", {first}, {len(mine)}, {on[0]}, {on[1]}, {on[2]}, {on[3]}, {more}, "{source}")\n')
         first += len(mine)
-    return ("// Generated by gen/parity.py from abi/dtypes.tsv.\n#ifdef NPU_CHIP_PARAM\n" + "".join(lines) + "#endif\n#ifdef NPU_CHIP_OP\n"
-            + "".join(ops) + "#endif\n")
+    rows = [line for name in sorted(together) for line in together[name]]
+    return ("// Generated by gen/parity.py from abi/dtypes.tsv and abi/combinations.tsv.\n#ifdef NPU_CHIP_PARAM\n" + "".join(lines)
+            + "#endif\n#ifdef NPU_CHIP_OP\n" + "".join(ops) + "#endif\n#ifdef NPU_CHIP_COMBINATION\n" + "".join(rows) + "#endif\n")
 
 
 def limits_of(parity: str) -> str:
     lines = []
     for row in read_table(parity, ["rule", "chips", "value", "state", "meaning", "source", "date"]):
         where = f"{parity}:{row['_line']}"
-        if row["state"] not in ("checked", "unknown", "unreachable", "always"):
+        if row["state"] not in ("checked", "doubtful", "unknown", "unreachable", "always"):
             raise TableError(f"{where}: state is {row['state']!r}")
         if not row["source"] or not re.fullmatch(r"\d{4}-\d{2}-\d{2}", row["date"]):
             raise TableError(f"{where}: a fact needs a source and a date")
@@ -134,9 +171,9 @@ def limits_of(parity: str) -> str:
     return "// Generated by gen/parity.py from abi/parity.tsv.\n" + "".join(lines)
 
 
-def main(dtypes: str, aclnn: str, parity: str, out_dir: str) -> None:
+def main(dtypes: str, aclnn: str, combinations: str, parity: str, out_dir: str) -> None:
     out = pathlib.Path(out_dir) / "parity"
-    write_if_changed(out / "chips.inc", chips_of(dtypes, aclnn))
+    write_if_changed(out / "chips.inc", chips_of(dtypes, aclnn, combinations))
     write_if_changed(out / "limits.inc", limits_of(parity))
 
 

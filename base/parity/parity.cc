@@ -7,7 +7,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 
 #include "base/os/fd.h"
 #include "base/os/process.h"
@@ -39,9 +38,10 @@ class Book {
  public:
   bool Forked() const { return fork_.Forked(); }
 
-  void Add(const Finding& finding, int32_t code) {
+  // `kind` is "finding" or "doubt".
+  void Add(std::string_view kind, const Finding& finding, int32_t code) {
     const std::string where = os::ScriptLine();
-    std::string key = fmt::format("{}\t{}\t{}", finding.call, finding.what, where);
+    std::string key = fmt::format("{}\t{}\t{}\t{}", kind, finding.call, finding.what, where);
     const std::lock_guard lock(mutex_);
     const auto known = counts_.find(key);
     if (known != counts_.end()) {
@@ -55,7 +55,7 @@ class Book {
     const size_t number = counts_.size() + 1;
     counts_.emplace(std::move(key), Counted{number, 1});
     if (Open()) {
-      Append(fmt::format("finding\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n", number, Field(finding.rule), code,
+      Append(fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n", kind, number, Field(finding.rule), code,
                          Field(finding.call), Field(finding.what), Field(finding.change), Field(where),
                          Field(finding.source)));
     } else {
@@ -64,10 +64,17 @@ class Book {
     }
   }
 
-  void AddUnknown(std::string_view call) {
+  void AddUnknown(std::string_view what, std::string_view call) {
     const std::lock_guard lock(mutex_);
-    if (unknown_.size() >= kMostFindings || !unknown_.emplace(call).second) return;
-    if (Open()) Append(fmt::format("unknown\t{}\n", Field(call)));
+    auto& calls = unknown_.try_emplace(std::string(what)).first->second;
+    const auto known = calls.find(call);
+    if (known != calls.end()) {
+      ++known->second;
+      return;
+    }
+    if (calls.size() >= kMostFindings) return;
+    calls.emplace(call, 1);
+    if (Open()) Append(fmt::format("unknown\t{}\t{}\n", Field(what), Field(call)));
   }
 
   void Look() { looked_.fetch_add(1, std::memory_order_relaxed); }
@@ -78,6 +85,10 @@ class Book {
     if (!Open()) return;
     std::string text = fmt::format("looked\t{}\n", looked_.load(std::memory_order_relaxed));
     for (const auto& [key, counted] : counts_) text += fmt::format("times\t{}\t{}\n", counted.number, counted.times);
+    for (const auto& [what, calls] : unknown_) {
+      for (const auto& [call, times] : calls)
+        text += fmt::format("unknown_times\t{}\t{}\t{}\n", Field(what), Field(call), times);
+    }
     if (left_out_ > 0) text += fmt::format("left_out\t{}\n", left_out_);
     Append(text);
   }
@@ -106,7 +117,7 @@ class Book {
   bool opened_ = false;
   os::Fd file_;
   std::map<std::string, Counted> counts_;
-  std::set<std::string, std::less<>> unknown_;
+  std::map<std::string, std::map<std::string, uint64_t, std::less<>>> unknown_;  // what, call, times
   std::atomic<uint64_t> looked_{0};
   uint64_t left_out_ = 0;
 };
@@ -139,14 +150,21 @@ struct AtExit {
 
 std::atomic<Mode> mode{FromEnvironment()};
 
+namespace {
+int32_t CodeOf(const Finding& finding) {
+  return finding.call.starts_with("aclnn") ? NnCode(finding.code) : AclCode(finding.code);
+}
+}  // namespace
+
 Status Judge(const Finding& finding) {
-  TheBook().Add(finding, finding.call.starts_with("aclnn") ? NnCode(finding.code) : AclCode(finding.code));
+  TheBook().Add("finding", finding, CodeOf(finding));
   if (mode.load(std::memory_order_relaxed) == Mode::kWarn) return {};
   return Error(finding.code, "{}: {}", finding.call, finding.what)
       .Remedy("{} (parity mode: {}; anynpu run --parity=warn goes on)", finding.change, finding.source);
 }
 
-void Unknown(std::string_view call) { TheBook().AddUnknown(call); }
+void Doubt(const Finding& finding) { TheBook().Add("doubt", finding, CodeOf(finding)); }
+void Unknown(std::string_view what, std::string_view call) { TheBook().AddUnknown(what, call); }
 void Looked() { TheBook().Look(); }
 
 void Reload() {

@@ -33,8 +33,10 @@ struct Finding {
 };
 
 Status Judge(const Finding& finding);
-// A call of which nothing is known, so that the report can say so. Told once for each.
-void Unknown(std::string_view call);
+// What a page forbids and nobody knows a card to enforce: written down with the line of Python, never refused.
+void Doubt(const Finding& finding);
+// A call of which something is not known, so that the report can say so: `what` is a rule of abi/parity.tsv. Counted.
+void Unknown(std::string_view what, std::string_view call);
 // A call that was looked at, whatever came of it.
 void Looked();
 

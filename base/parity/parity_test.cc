@@ -69,11 +69,19 @@ TEST_F(ParityTest, RefusesWithTheTextAndWhatToChange) {
 TEST_F(ParityTest, WarnsOnceForEachAndGoesOn) {
   Switch("warn");
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(Judge(kFinding).ok());
-  Unknown("aclnnNew");
-  Unknown("aclnnNew");
+  Unknown("function", "aclnnNew");
+  Unknown("function", "aclnnNew");
   const std::string text = Written();
   EXPECT_EQ(text.find("finding"), text.rfind("finding"));
   EXPECT_EQ(text.find("unknown"), text.rfind("unknown"));
+}
+
+TEST_F(ParityTest, ADoubtIsWrittenDownAndNeverRefused) {
+  Switch("refuse");
+  Doubt(kFinding);
+  EXPECT_THAT(Written(), HasSubstr("doubt\t1\tdtype\t161002\taclnnMatmul\t"));
+  EXPECT_FALSE(Judge(kFinding).ok()) << "the same as a finding is another entry";
+  EXPECT_THAT(Written(), HasSubstr("finding\t2\tdtype\t"));
 }
 
 TEST_F(ParityTest, ChildrenHaveAFileOfTheirOwnAndTellHowOftenAtTheEnd) {

@@ -10,21 +10,50 @@ namespace npu::ops {
 namespace {
 
 constexpr ChipParam kParams[] = {
-#define NPU_CHIP_PARAM(index, a2, a3, p310, a950, same2, same3, same310, same950, ranks) \
-  {index, {a2, a3, p310, a950}, {same2, same3, same310, same950}, ranks},
+#define NPU_CHIP_PARAM(index, a2, a3, p310, a950, same2, same3, same310, same950, ranks, wishes) \
+  {index, {a2, a3, p310, a950}, {same2, same3, same310, same950}, ranks, wishes},
 #include "gen/parity/chips.inc"
 #undef NPU_CHIP_PARAM
 };
 
 constexpr ChipOp kOps[] = {
-#define NPU_CHIP_OP(name, first, count, a2, a3, p310, a950, source)                                          \
+#define NPU_CHIP_OP(name, first, count, a2, a3, p310, a950, more, source)                                    \
   {name,                                                                                                     \
    {kParams + (first), count},                                                                               \
    {static_cast<OnChip>(a2), static_cast<OnChip>(a3), static_cast<OnChip>(p310), static_cast<OnChip>(a950)}, \
+   more != 0,                                                                                                \
    source},
 #include "gen/parity/chips.inc"
 #undef NPU_CHIP_OP
 };
+
+// The rows as they are written in the table, with numbers for types.
+struct CombinationRow {
+  const char* op;
+  uint8_t chips, width, rows;
+  uint8_t params[6];
+  uint8_t types[8][6];
+  const char* source;
+};
+#define NPU_UNWRAP(...) __VA_ARGS__
+constexpr CombinationRow kCombinationRows[] = {
+#define NPU_CHIP_COMBINATION(row) NPU_UNWRAP row,
+#include "gen/parity/chips.inc"
+#undef NPU_CHIP_COMBINATION
+};
+#undef NPU_UNWRAP
+
+constexpr auto kCombinations = [] {
+  std::array<ChipCombination, std::size(kCombinationRows)> all{};
+  for (size_t i = 0; i < all.size(); ++i) {
+    const CombinationRow& row = kCombinationRows[i];
+    all[i] = {row.op, row.chips, row.width, row.rows, {}, {}, row.source};
+    for (size_t p = 0; p < row.width; ++p) all[i].params[p] = row.params[p];
+    for (size_t r = 0; r < row.rows; ++r)
+      for (size_t p = 0; p < row.width; ++p) all[i].types[r][p] = static_cast<DType>(row.types[r][p]);
+  }
+  return all;
+}();
 
 // The vendor's spelling, as the card's texts have it.
 std::string_view CardName(DType t) {
@@ -109,6 +138,11 @@ class Looking {
       NPU_TRY(Found("chip", fmt::format("the function is not listed for {}", ThePlatform().chip()),
                     "use another operator, or run this step on the CPU"));
     }
+    if (op_.more) parity::Unknown("combination-unread", plan_.op.name);
+    for (const ChipCombination& together : kCombinations) {
+      if (together.op == op_.name && (together.chips >> chip_ & 1) != 0) NPU_TRY(Together(together));
+    }
+    Counted();
     for (const ChipParam& param : op_.params) {
       if (param.index >= plan_.op.params.size()) continue;
       const Kind kind = plan_.op.params[param.index].kind;
@@ -127,7 +161,76 @@ class Looking {
     return parity::Judge({Code::kInvalidParam, plan_.op.name, std::move(what), std::move(change), rule, op_.source});
   }
 
+  void Doubted(std::string_view rule, std::string what, std::string change) const {
+    parity::Doubt({Code::kInvalidParam, plan_.op.name, std::move(what), std::move(change), rule, op_.source});
+  }
+
+  // The first tensor of a parameter; null when nothing was passed.
+  const Tensor* First(uint8_t index) const {
+    if (index >= plan_.op.params.size()) return nullptr;
+    const Kind kind = plan_.op.params[index].kind;
+    if (kind != Kind::tensor && kind != Kind::tensor_list) return nullptr;
+    const auto tensors = plan_.args.Many<Tensor>(Token{index});
+    return tensors.empty() || tensors[0].dtype == DType::none ? nullptr : &tensors[0];
+  }
+
+  // Of a parameter that was left out any type will do.
+  Status Together(const ChipCombination& together) const {
+    std::string passed;
+    for (uint8_t p = 0; p < together.width; ++p) {
+      const Tensor* tensor = First(together.params[p]);
+      if (tensor != nullptr)
+        passed += fmt::format("{}{} {}", passed.empty() ? "" : ", ", plan_.op.params[together.params[p]].name,
+                              CardName(tensor->dtype));
+    }
+    std::string allowed;
+    for (uint8_t r = 0; r < together.rows; ++r) {
+      bool fits = true;
+      allowed += r == 0 ? "(" : ", (";
+      for (uint8_t p = 0; p < together.width; ++p) {
+        const Tensor* tensor = First(together.params[p]);
+        fits = fits && (tensor == nullptr || tensor->dtype == together.types[r][p]);
+        allowed += fmt::format("{}{}", p == 0 ? "" : ", ", CardName(together.types[r][p]));
+      }
+      allowed += ")";
+      if (fits) return {};
+    }
+    return parity::Judge({Code::kInvalidParam, plan_.op.name,
+                          fmt::format("Types that do not go together: {}. The chip takes {}.", passed, allowed),
+                          "convert the tensors so that their types are one of these combinations: .to(dtype)",
+                          "combination", together.source});
+  }
+
+  // What nobody knows about the call is counted, for the report.
+  void Counted() const {
+    bool numbers = false, int64 = false;
+    for (uint8_t p = 0; p < plan_.op.params.size(); ++p) {
+      const Param& param = plan_.op.params[p];
+      numbers = numbers || param.kind == Kind::scalar || param.kind == Kind::scalar_list;
+      const Tensor* tensor = param.role == Role::in ? nullptr : First(p);
+      int64 = int64 || (tensor != nullptr && tensor->dtype == DType::i64);
+    }
+    if (numbers) parity::Unknown("number", plan_.op.name);
+    if (int64) parity::Unknown("int64", plan_.op.name);
+  }
+
+  // Wishes of the page: said, not refused.
+  void Wishes(const ChipParam& param, const Tensor& tensor) const {
+    if ((param.wishes & kContiguous) != 0 && !tensor.Contiguous())
+      Doubted("contiguous", fmt::format("Tensor {} is not contiguous; the page wants it so.", Name(param)),
+              fmt::format("pass {}.contiguous()", Name(param)));
+    if ((param.wishes & kNotEmpty) != 0 && tensor.Numel() == 0)
+      Doubted("empty", fmt::format("Tensor {} has no elements; the page wants some.", Name(param)),
+              "leave the call out for empty tensors");
+    const auto item = static_cast<uint64_t>(ItemSize(tensor.dtype));
+    if (tensor.Numel() > 0 && item > 1 && reinterpret_cast<uint64_t>(tensor.data) % item != 0)
+      Doubted("alignment",
+              fmt::format("Tensor {} lies at an address that is no multiple of {} bytes.", Name(param), item),
+              "let storage offsets be whole elements of the type");
+  }
+
   Status One(const ChipParam& param, const Tensor& tensor) const {
+    Wishes(param, tensor);
     const TypeSet set = SetOf(param.types[chip_]);
     if (set.bits != 0 && !set.Has(tensor.dtype)) {
       const DType nearest = Nearest(tensor.dtype, set);
@@ -182,6 +285,7 @@ std::optional<Chip> ChipOf(std::string_view soc) {
 }
 
 std::span<const ChipOp> ChipOps() { return kOps; }
+std::span<const ChipCombination> ChipCombinations() { return kCombinations; }
 
 const ChipOp* FindChipOp(std::string_view name) {
   const auto found = std::lower_bound(std::begin(kOps), std::end(kOps), name,
@@ -198,7 +302,7 @@ Status ChipTypes(const Planning& plan, const Rule&) {
   const ChipOp* op = FindChipOp(plan.op.name);
   const bool stated = chip && op != nullptr && op->on[static_cast<int>(*chip)] != OnChip::kUnknown;
   if (!stated) {
-    parity::Unknown(plan.op.name);
+    parity::Unknown("function", plan.op.name);
     return {};
   }
   return Looking(plan, *op, *chip).All();

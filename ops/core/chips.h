@@ -27,18 +27,33 @@ struct ChipParam {
   uint64_t types[kChips];  // bits of a TypeSet; 0: not stated
   uint8_t same[kChips];    // the parameter whose type it must have, or 0xff
   uint16_t ranks;          // bit r: rank r is taken; 0: not stated
+  uint8_t wishes;          // kContiguous, kNotEmpty
+};
+// Wishes of a page that a card may or may not enforce.
+inline constexpr uint8_t kContiguous = 1, kNotEmpty = 2;
+
+// Types that go together: one row of abi/combinations.tsv.
+struct ChipCombination {
+  std::string_view op;
+  uint8_t chips;  // bit c: holds for Chip c
+  uint8_t width, rows;
+  uint8_t params[6];
+  DType types[8][6];
+  std::string_view source;
 };
 
 struct ChipOp {
   std::string_view name;
   std::span<const ChipParam> params;
   OnChip on[kChips];
+  bool more;  // the page says more about types that depend on each other than was read
   std::string_view source;
 };
 
 const ChipOp* FindChipOp(std::string_view name);
 // In the order of their names.
 std::span<const ChipOp> ChipOps();
+std::span<const ChipCombination> ChipCombinations();
 
 namespace rule {
 namespace check {

@@ -51,5 +51,35 @@ TEST(Chips, TheHostCodeDecides) {
   EXPECT_TRUE(Types("aclnnAbs", Chip::k910b, 0).Has(DType::c64));
 }
 
+// A row read by hand on the page, and the order of its parameters.
+TEST(Chips, CombinationsAreThoseOfThePages) {
+  const ChipCombination* rms = nullptr;
+  for (const ChipCombination& c : ChipCombinations()) {
+    EXPECT_NE(FindChipOp(c.op), nullptr) << c.op;
+    EXPECT_FALSE(FindChipOp(c.op)->more) << c.op << " is read, so nothing of it is unread";
+    for (uint8_t r = 0; r < c.rows; ++r) {
+      for (uint8_t p = 0; p < c.width; ++p) {
+        const TypeSet listed = Types(c.op, c.chips & 2 ? Chip::k910_93 : Chip::k310p, c.params[p]);
+        if (c.chips & 3 && listed.bits != 0) {
+          EXPECT_TRUE(listed.Has(c.types[r][p])) << c.op << ": a combination names a type that the list has not";
+        }
+      }
+    }
+    if (c.op == "aclnnRmsNorm" && (c.chips & 1) != 0) rms = &c;
+  }
+  ASSERT_NE(rms, nullptr);
+  EXPECT_EQ(rms->width, 4);
+  EXPECT_EQ(rms->types[0][0], DType::f16);
+  EXPECT_EQ(rms->types[0][1], DType::f32);
+  EXPECT_EQ(rms->types[1][2], DType::bf16);
+}
+
+TEST(Chips, WishesAreKnown) {
+  const ChipOp* op = FindChipOp("aclnnSwiGlu");
+  ASSERT_NE(op, nullptr);
+  EXPECT_TRUE(std::any_of(op->params.begin(), op->params.end(),
+                          [](const ChipParam& p) { return (p.wishes & kContiguous) != 0; }));
+}
+
 }  // namespace
 }  // namespace npu::ops

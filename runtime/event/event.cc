@@ -26,6 +26,7 @@ std::atomic<uint64_t> wait_limit_ms{0};
 std::atomic<uint32_t> next_id{0};
 constexpr int kMaxCards = device::kMaxCards;
 std::atomic<uint32_t> plain_events[kMaxCards];  // by card: those that hold a hardware number on the real product
+std::atomic<uint32_t> other_events[kMaxCards];  // and those that do not, by the reference
 
 int64_t NowNs() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -233,11 +234,11 @@ Status EventMark::Wait(Deadline deadline, const char* function) {
 }
 
 Event::Event(const Options& options, uint32_t id, int card, std::unique_ptr<SharedMark> shared)
-    : options_(options), id_(id), card_(card), shared_(std::move(shared)), waits_pending_(std::make_shared<std::atomic<int>>(0)) {}
-
-Event::~Event() {
-  if (!ex()) plain_events[card_].fetch_sub(1, std::memory_order_relaxed);
+    : options_(options), id_(id), card_(card), shared_(std::move(shared)), waits_pending_(std::make_shared<std::atomic<int>>(0)) {
+  if (ex()) other_events[card_].fetch_add(1, std::memory_order_relaxed);
 }
+
+Event::~Event() { (ex() ? other_events : plain_events)[card_].fetch_sub(1, std::memory_order_relaxed); }
 
 std::shared_ptr<EventMark> Event::latest() const {
   const std::lock_guard lock(mutex_);
@@ -323,6 +324,11 @@ Result<void*> MakeEvent(const Event::Options& options, const char* function) {
   NPU_ASSIGN(Ref<Context> context, Current(function));
   const int card = context->card();
   const bool counted = options.kind == Event::Kind::kPlain;
+  if (!counted && parity::On()) [[unlikely]] {
+    NPU_ASSIGN(device::Machine * machine, TheMachine());
+    const uint64_t all = plain_events[card].load(std::memory_order_relaxed) + other_events[card].load(std::memory_order_relaxed);
+    DoubtLimit("events", machine->profile().soc, all + 1, function, Code::kNoEventResource, "Whether events of this function count is not known");
+  }
   if (counted) {
     NPU_ASSIGN(device::Machine * machine, TheMachine());
     const uint32_t limit = machine->profile().max_events;

@@ -3,12 +3,14 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
+#include "tools/check/call.h"
 #include "tools/check/operators.h"
 #include "tools/check/report.h"
 
@@ -56,6 +58,16 @@ TEST(Report, ThrownThingsAreFindings) {
   const Part part = RunPart("part", kLimit, [](Sink&) { throw std::runtime_error("boom"); });
   ASSERT_EQ(part.items.size(), 1u);
   EXPECT_THAT(part.items[0].detail, HasSubstr("boom"));
+}
+
+TEST(Call, HalvesAreRoundedToTheNearest) {
+  EXPECT_EQ(AsType(1 + std::ldexp(1, -11), kHalf), 1) << "half way goes to the even";
+  EXPECT_EQ(AsType(1 + std::ldexp(3, -11), kHalf), 1 + std::ldexp(1, -9));
+  EXPECT_EQ(AsType(-1 - std::ldexp(1, -7), kBf16), -1 - std::ldexp(1, -7));
+  EXPECT_EQ(AsType(1 + std::ldexp(1, -8), kBf16), 1);
+  EXPECT_EQ(AsType(std::ldexp(1, -25), kHalf), 0);
+  EXPECT_EQ(AsType(std::ldexp(3, -25), kHalf), std::ldexp(1, -23)) << "below the normal range";
+  EXPECT_EQ(AsType(0, kHalf), 0);
 }
 
 // The letters of each case against the signature in abi/aclnn.tsv: a wrong one would call through a wrong prototype.

@@ -3,197 +3,28 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstring>
 #include <memory>
-#include <random>
 
+#include "tools/check/call.h"
 #include "tools/check/check.h"
 
 namespace npu::check {
 namespace {
 
-constexpr int kFloat = 0, kInt32 = 3, kInt64 = 9, kDouble = 11, kBool = 12, kNd = 2;  // aclDataType, aclFormat
-constexpr int kHostToDevice = 1, kDeviceToHost = 2;
 constexpr int64_t kElements = 1003;
 constexpr double kNumber = 3;
 
-int Bytes(int type) { return type == kBool ? 1 : type == kInt64 || type == kDouble ? 8 : 4; }
-
-// A tensor of one dimension or two on the device, with the host's view of its values.
-class Tensor {
- public:
-  Tensor(const Client& client, std::vector<int64_t> shape, int type) : client_(client), type_(type), elements_(1) {
-    for (const int64_t size : shape) elements_ *= size;
-    std::vector<int64_t> strides(shape.size(), 1);
-    for (size_t d = shape.size(); d-- > 1;) strides[d - 1] = strides[d] * shape[d];
-    why_ = client.Do("aclrtMalloc", &data_, static_cast<size_t>(elements_ * Bytes(type)), 0);
-    auto* create =
-        client
-            .Call<void*(const int64_t*, uint64_t, int, const int64_t*, int64_t, int, const int64_t*, uint64_t, void*)>(
-                "aclCreateTensor");
-    if (why_.empty() && create == nullptr) why_ = "aclCreateTensor is not exported";
-    if (why_.empty())
-      object_ = create(shape.data(), shape.size(), type, strides.data(), 0, kNd, shape.data(), shape.size(), data_);
-    if (why_.empty() && object_ == nullptr) why_ = "aclCreateTensor gives null";
-  }
-  ~Tensor() {
-    if (object_ != nullptr && owned_) client_.Call<int(void*)>("aclDestroyTensor")(object_);
-    if (data_ != nullptr) client_.Do("aclrtFree", data_);
-  }
-  Tensor(const Tensor&) = delete;
-  Tensor& operator=(const Tensor&) = delete;
-
-  const std::string& why() const { return why_; }
-  void* object() const { return object_; }
-  void GivenAway() { owned_ = false; }  // a list destroys its tensors
-  int64_t elements() const { return elements_; }
-
-  std::string Put(const std::vector<double>& values) const {
-    std::vector<char> host(static_cast<size_t>(elements_ * Bytes(type_)));
-    for (int64_t i = 0; i < elements_; ++i) {
-      char* at = host.data() + i * Bytes(type_);
-      const double v = values[static_cast<size_t>(i)];
-      if (type_ == kFloat) Store<float>(at, v);
-      if (type_ == kInt32) Store<int32_t>(at, v);
-      if (type_ == kInt64) Store<int64_t>(at, v);
-      if (type_ == kBool) Store<uint8_t>(at, v);
-    }
-    void* to = data_;
-    const void* from = host.data();
-    return client_.Do("aclrtMemcpy", to, host.size(), from, host.size(), kHostToDevice);
-  }
-  std::string Get(std::vector<double>* values) const {
-    std::vector<char> host(static_cast<size_t>(elements_ * Bytes(type_)));
-    void* to = host.data();
-    const void* from = data_;
-    std::string why = client_.Do("aclrtMemcpy", to, host.size(), from, host.size(), kDeviceToHost);
-    values->resize(static_cast<size_t>(elements_));
-    for (int64_t i = 0; i < elements_; ++i) {
-      const char* at = host.data() + i * Bytes(type_);
-      (*values)[static_cast<size_t>(i)] = type_ == kFloat   ? Load<float>(at)
-                                          : type_ == kInt32 ? Load<int32_t>(at)
-                                          : type_ == kInt64 ? static_cast<double>(Load<int64_t>(at))
-                                                            : Load<uint8_t>(at);
-    }
-    return why;
-  }
-
- private:
-  template <class T>
-  static void Store(char* at, double v) {
-    const T value = static_cast<T>(v);
-    std::memcpy(at, &value, sizeof value);
-  }
-  template <class T>
-  static T Load(const char* at) {
-    T value;
-    std::memcpy(&value, at, sizeof value);
-    return value;
-  }
-
-  const Client& client_;
-  const int type_;
-  int64_t elements_;
-  void *data_ = nullptr, *object_ = nullptr;
-  bool owned_ = true;
-  std::string why_;
-};
-
-// One call of two phases. All parameters are pointers or whole numbers, which travel in the same registers.
-class Caller {
- public:
-  Caller(const Client& client, void* stream) : client_(client), stream_(stream) {}
-
-  std::string Call(const std::string& name, const std::vector<uint64_t>& words) const {
-    constexpr size_t kMost = 12;
-    std::array<uint64_t, kMost> w{};
-    if (words.size() + 2 > kMost) return "more parameters than the check can pass";
-    uint64_t bytes = 0;
-    void* executor = nullptr;
-    std::copy(words.begin(), words.end(), w.begin());
-    w[words.size()] = reinterpret_cast<uint64_t>(&bytes);
-    w[words.size() + 1] = reinterpret_cast<uint64_t>(&executor);
-    using U = uint64_t;
-    auto* plan = client_.Call<int(U, U, U, U, U, U, U, U, U, U, U, U)>((name + "GetWorkspaceSize").c_str());
-    auto* run = client_.Call<int(void*, uint64_t, void*, void*)>(name.c_str());
-    if (plan == nullptr || run == nullptr) return name + " is not exported";
-    std::string why =
-        client_.Why(plan(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10], w[11]), "phase one");
-    if (!why.empty()) return why;
-    void* workspace = nullptr;
-    if (bytes > 0) why = client_.Do("aclrtMalloc", &workspace, size_t{bytes}, 0);
-    if (why.empty()) why = client_.Why(run(workspace, bytes, executor, stream_), "phase two");
-    if (why.empty()) why = client_.Do("aclrtSynchronizeStream", stream_);
-    if (workspace != nullptr) client_.Do("aclrtFree", workspace);
-    return why;
-  }
-
- private:
-  const Client& client_;
-  void* const stream_;
-};
-
-std::string Differs(const std::vector<double>& got, const std::vector<double>& wanted, double tolerance) {
-  for (size_t i = 0; i < got.size(); ++i) {
-    if (std::fabs(got[i] - wanted[i]) <= tolerance + tolerance * std::fabs(wanted[i])) continue;
-    return fmt::format("element {} is {} instead of {}", i, got[i], wanted[i]);
-  }
-  return {};
-}
-
-class Operators {
- public:
-  Operators(const Client& client, Sink& sink, void* stream, unsigned seed)
-      : client_(client), sink_(sink), caller_(client, stream), random_(seed) {}
-
-  void Elementwise(const OperatorCase& c) {
-    if (!client_.Has(c.name.c_str())) return sink_.LeftOut(c.name, "libopapi.so does not export it");
-    Tell(c.name, TryElementwise(c));
-  }
-  void Others();
-
- private:
-  std::vector<double> Draw(int64_t n, double low, double high, bool whole) {
-    std::vector<double> values(static_cast<size_t>(n));
-    std::uniform_real_distribution<double> real(low, high);
-    for (double& v : values)
-      v = whole ? std::round(real(random_)) : static_cast<double>(static_cast<float>(real(random_)));
-    return values;
-  }
-  void Tell(const std::string& name, const std::string& why) {
-    if (why.empty())
-      sink_.Passed(name);
-    else
-      sink_.Failed(name, why);
-  }
-  std::string TryElementwise(const OperatorCase& c);
-
-  // A call with tensors of given values: inputs, then whole numbers, then the output, whose values are compared.
-  struct Input {
-    std::vector<int64_t> shape;
-    std::vector<double> values;
-    int type = kFloat;
-  };
-  void Whole(const std::string& name, const std::vector<Input>& inputs, const std::vector<uint64_t>& numbers,
-             const std::vector<int64_t>& out_shape, int out_type, const std::vector<double>& wanted);
-
-  const Client& client_;
-  Sink& sink_;
-  const Caller caller_;
-  std::mt19937 random_;
-};
-
-std::string Operators::TryElementwise(const OperatorCase& c) {
-  const int type = c.whole ? kInt32 : kFloat;
+// A case whose tensors all have one shape, with the type of its inputs.
+std::string TryElementwise(Bench& bench, const OperatorCase& c, int type) {
+  const Client& client = bench.client();
   std::vector<std::unique_ptr<Tensor>> tensors, outputs;
   std::vector<std::vector<double>> values;  // of each input, lists one after another
   std::vector<uint64_t> words;
   std::vector<std::pair<const char*, void*>> others;  // numbers and lists, with what destroys them
   const auto add = [&](bool output, int kind) -> Tensor* {
     auto& place = output ? outputs : tensors;
-    place.push_back(std::make_unique<Tensor>(client_, std::vector<int64_t>{kElements}, kind));
+    place.push_back(std::make_unique<Tensor>(client, std::vector<int64_t>{kElements}, kind));
     return place.back().get();
   };
   std::string why;
@@ -201,11 +32,11 @@ std::string Operators::TryElementwise(const OperatorCase& c) {
     const bool list = letter == 'L' || letter == 'O', output = letter == 'o' || letter == 'O';
     if (letter == 's') {
       double number = kNumber;
-      void* scalar = client_.Call<void*(void*, int)>("aclCreateScalar")(&number, kDouble);
+      void* scalar = client.Call<void*(void*, int)>("aclCreateScalar")(&number, kDouble);
       if (c.whole) {
         int64_t whole = static_cast<int64_t>(kNumber);
-        client_.Call<int(void*)>("aclDestroyScalar")(scalar);
-        scalar = client_.Call<void*(void*, int)>("aclCreateScalar")(&whole, kInt64);
+        client.Call<int(void*)>("aclDestroyScalar")(scalar);
+        scalar = client.Call<void*(void*, int)>("aclCreateScalar")(&whole, kInt64);
       }
       others.emplace_back("aclDestroyScalar", scalar);
       words.push_back(reinterpret_cast<uint64_t>(scalar));
@@ -217,7 +48,7 @@ std::string Operators::TryElementwise(const OperatorCase& c) {
       why = tensor->why();
       objects.push_back(tensor->object());
       if (output || !why.empty()) continue;
-      values.push_back(Draw(kElements, c.low, c.high, c.whole));
+      values.push_back(bench.Draw(kElements, c.low, c.high, type));
       why = tensor->Put(values.back());
       if (list) tensor->GivenAway();
     }
@@ -225,14 +56,14 @@ std::string Operators::TryElementwise(const OperatorCase& c) {
       for (auto& tensor : outputs) tensor->GivenAway();
     if (!why.empty()) break;
     if (list) {
-      void* made = client_.Call<void*(void**, uint64_t)>("aclCreateTensorList")(objects.data(), objects.size());
+      void* made = client.Call<void*(void**, uint64_t)>("aclCreateTensorList")(objects.data(), objects.size());
       others.emplace_back("aclDestroyTensorList", made);
       words.push_back(reinterpret_cast<uint64_t>(made));
     } else {
       words.push_back(reinterpret_cast<uint64_t>(objects[0]));
     }
   }
-  if (why.empty()) why = caller_.Call(c.name, words);
+  if (why.empty()) why = bench.Raw(c.name, words);
   const bool lists = c.shape[0] == 'L';
   const size_t results = lists ? 2 : 1;
   for (size_t r = 0; r < results && why.empty(); ++r) {
@@ -242,56 +73,40 @@ std::string Operators::TryElementwise(const OperatorCase& c) {
     const std::vector<double>& b = values[std::min(r + results, values.size() - 1)];
     for (size_t i = 0; i < wanted.size(); ++i) wanted[i] = c.judge(a[i], b[i], kNumber);
     why = result.Get(&got);
-    if (why.empty()) why = Differs(got, wanted, c.whole || c.truth ? 0 : c.tolerance);
+    const double tolerance = c.whole || c.truth ? 0 : type == kFloat ? c.tolerance : ToleranceOf(type);
+    if (why.empty()) why = Differs(got, wanted, tolerance);
   }
-  for (const auto& [destroy, object] : others) client_.Call<int(void*)>(destroy)(object);
+  for (const auto& [destroy, object] : others) client.Call<int(void*)>(destroy)(object);
   return why;
 }
 
-void Operators::Whole(const std::string& name, const std::vector<Input>& inputs, const std::vector<uint64_t>& numbers,
-                      const std::vector<int64_t>& out_shape, int out_type, const std::vector<double>& wanted) {
-  if (!client_.Has(name.c_str())) return sink_.LeftOut(name, "libopapi.so does not export it");
-  std::vector<std::unique_ptr<Tensor>> tensors;
-  std::vector<uint64_t> words;
-  std::string why;
-  for (const Input& input : inputs) {
-    tensors.push_back(std::make_unique<Tensor>(client_, input.shape, input.type));
-    why = tensors.back()->why();
-    if (why.empty()) why = tensors.back()->Put(input.values);
-    if (!why.empty()) return Tell(name, why);
-    words.push_back(reinterpret_cast<uint64_t>(tensors.back()->object()));
-  }
-  words.insert(words.end(), numbers.begin(), numbers.end());
-  Tensor out(client_, out_shape, out_type);
-  if (!out.why().empty()) return Tell(name, out.why());
-  // Numbers behind the output (cubeMathType) stand behind a mark.
-  constexpr uint64_t kHere = ~uint64_t{0};
-  const auto mark = std::find(words.begin(), words.end(), kHere);
-  if (mark != words.end())
-    *mark = reinterpret_cast<uint64_t>(out.object());
-  else
-    words.push_back(reinterpret_cast<uint64_t>(out.object()));
-  std::vector<double> got;
-  why = caller_.Call(name, words);
-  if (why.empty()) why = out.Get(&got);
-  Tell(name, why.empty() ? Differs(got, wanted, out_type == kFloat ? 1e-3 : 0) : why);
+void Elementwise(Bench& bench, const OperatorCase& c, int type, const char* type_name) {
+  const std::string name = *type_name ? fmt::format("{} ({})", c.name, type_name) : c.name;
+  if (!bench.client().Has(c.name.c_str())) return bench.sink().LeftOut(name, "libopapi.so does not export it");
+  bench.Tell(name, TryElementwise(bench, c, type));
 }
 
-void Operators::Others() {
+std::vector<double> Product(const Input& a, const Input& b) {
+  const auto rows = static_cast<size_t>(a.shape[0]), inner = static_cast<size_t>(a.shape[1]),
+             cols = static_cast<size_t>(b.shape[1]);
+  std::vector<double> product(rows * cols);
+  for (size_t i = 0; i < rows; ++i)
+    for (size_t j = 0; j < cols; ++j)
+      for (size_t k = 0; k < inner; ++k) product[i * cols + j] += a.values[i * inner + k] * b.values[k * cols + j];
+  return product;
+}
+
+// Operators whose tensors differ in shape, in each float type.
+void Shaped(Bench& bench, int type, const std::string& suffix) {
   constexpr int64_t kRows = 17, kInner = 33, kCols = 29;
-  constexpr uint64_t kHere = ~uint64_t{0}, kKeepType = 0;
-  const Input a{{kRows, kInner}, Draw(kRows * kInner, -1, 1, false)},
-      b{{kInner, kCols}, Draw(kInner * kCols, -1, 1, false)};
-  std::vector<double> product(kRows * kCols);
-  for (int64_t i = 0; i < kRows; ++i)
-    for (int64_t j = 0; j < kCols; ++j)
-      for (int64_t k = 0; k < kInner; ++k)
-        product[static_cast<size_t>(i * kCols + j)] +=
-            a.values[static_cast<size_t>(i * kInner + k)] * b.values[static_cast<size_t>(k * kCols + j)];
+  constexpr uint64_t kKeepType = 0;
+  const Input a = bench.Drawn({kRows, kInner}, -1, 1, type), b = bench.Drawn({kInner, kCols}, -1, 1, type);
+  const std::vector<double> product = Product(a, b);
   for (const char* name : {"aclnnMatmul", "aclnnMm"})
-    Whole(name, {a, b}, {kHere, kKeepType}, {kRows, kCols}, kFloat, product);
-  Whole("aclnnBatchMatMul", {{{1, kRows, kInner}, a.values}, {{1, kInner, kCols}, b.values}}, {kHere, kKeepType},
-        {1, kRows, kCols}, kFloat, product);
+    bench.Call(name + suffix, name, {In(a), In(b), Out({kRows, kCols}, type, product), Number(kKeepType)});
+  bench.Call("aclnnBatchMatMul" + suffix, "aclnnBatchMatMul",
+             {In({{1, kRows, kInner}, a.values, type}), In({{1, kInner, kCols}, b.values, type}),
+              Out({1, kRows, kCols}, type, product), Number(kKeepType)});
 
   std::vector<double> softmax(a.values.size()), log_softmax(a.values.size()), lower(a.values.size()),
       upper(a.values.size());
@@ -306,30 +121,30 @@ void Operators::Others() {
       upper[at] = k >= i ? a.values[at] : 0;
     }
   }
-  Whole("aclnnSoftmax", {a}, {1}, a.shape, kFloat, softmax);
-  Whole("aclnnLogSoftmax", {a}, {1}, a.shape, kFloat, log_softmax);
-  Whole("aclnnTril", {a}, {0}, a.shape, kFloat, lower);
-  Whole("aclnnTriu", {a}, {0}, a.shape, kFloat, upper);
+  bench.Call("aclnnSoftmax" + suffix, "aclnnSoftmax", {In(a), Number(1), Out(a.shape, type, softmax)});
+  bench.Call("aclnnLogSoftmax" + suffix, "aclnnLogSoftmax", {In(a), Number(1), Out(a.shape, type, log_softmax)});
+  bench.Call("aclnnTril" + suffix, "aclnnTril", {In(a), Number(0), Out(a.shape, type, lower)});
+  bench.Call("aclnnTriu" + suffix, "aclnnTriu", {In(a), Number(0), Out(a.shape, type, upper)});
 
   const double largest = *std::max_element(a.values.begin(), a.values.end()),
                smallest = *std::min_element(a.values.begin(), a.values.end());
-  Whole("aclnnMax", {a}, {}, {}, kFloat, {largest});
-  Whole("aclnnMin", {a}, {}, {}, kFloat, {smallest});
-  const std::vector<double> index = Draw(kCols, 0, kRows - 1, true);
-  std::vector<double> rows(static_cast<size_t>(kCols * kInner));
-  for (int64_t i = 0; i < kCols; ++i)
-    for (int64_t k = 0; k < kInner; ++k)
-      rows[static_cast<size_t>(i * kInner + k)] =
-          a.values[static_cast<size_t>(index[static_cast<size_t>(i)]) * kInner + static_cast<size_t>(k)];
-  Whole("aclnnEmbedding", {a, {{kCols}, index, kInt64}}, {}, {kCols, kInner}, kFloat, rows);
-  const Input real{a.shape, Draw(kRows * kInner, -1000, 1000, false)};
+  bench.Call("aclnnMax" + suffix, "aclnnMax", {In(a), Out({}, type, {largest})});
+  bench.Call("aclnnMin" + suffix, "aclnnMin", {In(a), Out({}, type, {smallest})});
+  const Input index = bench.Drawn({kCols}, 0, kRows - 1, kInt64);
+  std::vector<double> rows;
+  for (const double row : index.values) {
+    const auto first = a.values.begin() + static_cast<int64_t>(row) * kInner;
+    rows.insert(rows.end(), first, first + kInner);
+  }
+  bench.Call("aclnnEmbedding" + suffix, "aclnnEmbedding", {In(a), In(index), Out({kCols, kInner}, type, rows)});
+  const Input real = bench.Drawn({kRows, kInner}, -1000, 1000, type);
   std::vector<double> whole(real.values.size());
   std::transform(real.values.begin(), real.values.end(), whole.begin(), [](double v) { return std::trunc(v); });
-  Whole("aclnnCast", {real}, {kInt32}, a.shape, kInt32, whole);
-  const Input d1{{kInner}, Draw(kInner, -1, 1, false)}, d2{{kInner}, Draw(kInner, -1, 1, false)};
+  bench.Call("aclnnCast" + suffix, "aclnnCast", {In(real), Number(kInt32), Out(real.shape, kInt32, whole)});
+  const Input d1 = bench.Drawn({kInner}, -1, 1, type), d2 = bench.Drawn({kInner}, -1, 1, type);
   double dot = 0;
   for (size_t k = 0; k < d1.values.size(); ++k) dot += d1.values[k] * d2.values[k];
-  Whole("aclnnDot", {d1, d2}, {}, {}, kFloat, {dot});
+  bench.Call("aclnnDot" + suffix, "aclnnDot", {In(d1), In(d2), Out({}, type, {dot})});
 }
 
 }  // namespace
@@ -341,14 +156,27 @@ void CheckOperators(Sink& sink, unsigned seed) {
   void* stream = nullptr;
   if (why.empty()) why = client.Do("aclrtCreateStream", &stream);
   if (!why.empty()) return sink.Failed("a stream for operators", why);
-  for (const char* needed :
-       {"aclCreateScalar", "aclDestroyScalar", "aclDestroyTensor", "aclCreateTensorList", "aclDestroyTensorList"}) {
+  for (const char* needed : {"aclCreateScalar", "aclDestroyScalar", "aclDestroyTensor", "aclCreateTensorList",
+                             "aclDestroyTensorList", "aclDestroyIntArray"}) {
     if (!client.Has(needed)) return sink.Failed(needed, "it is not exported");
   }
-  Operators operators(client, sink, stream, seed);
-  const std::vector<OperatorCase> cases = ElementwiseCases();
-  for (const OperatorCase& c : cases) operators.Elementwise(c);
-  operators.Others();
+  auto* soc_name = client.Call<const char*()>("aclrtGetSocName");
+  const char* soc = soc_name ? soc_name() : nullptr;
+  const bool has_bf16 = soc == nullptr || std::string(soc).find("310") == std::string::npos;
+
+  Bench bench(client, sink, stream, seed);
+  for (const OperatorCase& c : ElementwiseCases()) {
+    Elementwise(bench, c, c.whole ? kInt32 : kFloat, "");
+    if (!c.halves) continue;
+    Elementwise(bench, c, kHalf, "float16");
+    if (has_bf16) Elementwise(bench, c, kBf16, "bfloat16");
+  }
+  Shaped(bench, kFloat, "");
+  Shaped(bench, kHalf, " (float16)");
+  if (has_bf16) Shaped(bench, kBf16, " (bfloat16)");
+  Training(bench);
+  Attention(bench, kHalf, " (float16)");
+  if (has_bf16) Attention(bench, kBf16, " (bfloat16)");
   client.Do("aclrtDestroyStream", stream);
   client.Do("aclFinalize");
 }

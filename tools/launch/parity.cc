@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <fstream>
 #include <map>
-#include <set>
 #include <sstream>
 #include <tuple>
 
@@ -14,7 +13,7 @@ namespace npu::launch {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr size_t kToldUnknown = 12;
+constexpr size_t kToldUnknown = 8, kToldDoubts = 20;
 
 std::vector<std::string> Split(const std::string& line) {
   std::vector<std::string> fields;
@@ -29,8 +28,7 @@ unsigned long long Number(const std::string& text) { return std::strtoull(text.c
 
 ParityReport ReadParity(const fs::path& folder) {
   ParityReport report;
-  std::set<std::string> unknown;
-  std::map<std::tuple<std::string, std::string, std::string>, size_t> known;  // call, what, where
+  std::map<std::tuple<std::string, std::string, std::string, std::string>, size_t> known;  // kind, call, what, where
   std::error_code error;
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(folder, error)) files.push_back(entry.path());
@@ -38,26 +36,30 @@ ParityReport ReadParity(const fs::path& folder) {
   for (const fs::path& path : files) {
     std::ifstream file(path);
     struct Local {
+      std::vector<ParityFinding>* list;
       size_t at;
       bool counted = false;
     };
     std::map<std::string, Local> of_this;  // number in this file
     for (std::string line; std::getline(file, line);) {
       const std::vector<std::string> f = Split(line);
-      if (f.size() >= 9 && f[0] == "finding") {
-        const auto [place, fresh] = known.try_emplace({f[4], f[5], f[7]}, report.findings.size());
+      if (f.size() >= 9 && (f[0] == "finding" || f[0] == "doubt")) {
+        auto& list = f[0] == "doubt" ? report.doubts : report.findings;
+        const auto [place, fresh] = known.try_emplace({f[0], f[4], f[5], f[7]}, list.size());
         if (fresh)
-          report.findings.push_back({f[2], f[3], f[4], f[5], f[6], f[7], f[8], 1});
+          list.push_back({f[2], f[3], f[4], f[5], f[6], f[7], f[8], 1});
         else
-          ++report.findings[place->second].times;
-        of_this[f[1]] = {place->second};
+          ++list[place->second].times;
+        of_this[f[1]] = {&list, place->second};
       } else if (f.size() == 3 && f[0] == "times") {
         const auto found = of_this.find(f[1]);
         if (found == of_this.end() || found->second.counted) continue;
         found->second.counted = true;
-        report.findings[found->second.at].times += std::max(Number(f[2]), 1ull) - 1;
-      } else if (f.size() == 2 && f[0] == "unknown") {
-        unknown.insert(f[1]);
+        (*found->second.list)[found->second.at].times += std::max(Number(f[2]), 1ull) - 1;
+      } else if (f.size() == 3 && f[0] == "unknown") {
+        ++report.unknown[f[1]].calls[f[2]];  // once; the end of the process tells how often
+      } else if (f.size() == 4 && f[0] == "unknown_times") {
+        report.unknown[f[1]].calls[f[2]] += std::max(Number(f[3]), 1ull) - 1;
       } else if (f.size() == 2 && f[0] == "looked") {
         report.looked += Number(f[1]);
       } else if (f.size() == 2 && f[0] == "left_out") {
@@ -65,12 +67,55 @@ ParityReport ReadParity(const fs::path& folder) {
       }
     }
     for (const auto& [number, local] : of_this) {
-      if (!local.counted) report.findings[local.at].at_least = true;
+      if (!local.counted) (*local.list)[local.at].at_least = true;
     }
   }
-  report.unknown.assign(unknown.begin(), unknown.end());
   return report;
 }
+
+namespace {
+
+// Rules of abi/parity.tsv that calls met without an answer, in the order of the report.
+constexpr std::pair<const char*, const char*> kUnknown[] = {
+    {"function", "functions without facts"},
+    {"combination-unread", "types that depend on each other (only lists were compared)"},
+    {"by-name", "single operators by name"},
+    {"number", "types of number arguments"},
+    {"int64", "how int64 is computed"},
+};
+
+std::string OneFinding(size_t n, const ParityFinding& f) {
+  std::string text = fmt::format("{:>3}. {} ({}): {}\n", n, f.call, f.code, f.what);
+  text += fmt::format("     where   {}, {}{} {}\n",
+                      f.where.empty()
+                          ? "no line of Python known (a thread without one, such as a backward pass, or a C++ program)"
+                          : f.where,
+                      f.at_least ? "at least " : "", f.times, f.times == 1 ? "time" : "times");
+  return text + fmt::format("     change  {}\n     source  {}\n", f.change, f.source);
+}
+
+std::string UnknownText(const ParityReport& report, const std::string& soc) {
+  std::string text;
+  for (const auto& [what, words] : kUnknown) {
+    const auto found = report.unknown.find(what);
+    if (found == report.unknown.end()) continue;
+    std::vector<std::pair<unsigned long long, std::string>> calls;
+    unsigned long long all = 0;
+    for (const auto& [call, times] : found->second.calls) {
+      calls.emplace_back(times, call);
+      all += times;
+    }
+    std::sort(calls.begin(), calls.end(), [](const auto& a, const auto& b) {
+      return a.first != b.first ? a.first > b.first : a.second < b.second;
+    });
+    text += fmt::format("  {}: {} {} of", words, all, all == 1 ? "call" : "calls");
+    for (size_t i = 0; i < calls.size() && i < kToldUnknown; ++i) text += (i > 0 ? ", " : " ") + calls[i].second;
+    text += calls.size() > kToldUnknown ? fmt::format(" and {} more\n", calls.size() - kToldUnknown) : "\n";
+  }
+  return text.empty() ? text : fmt::format("Unknown of {}, and so not refused:\n", soc) + text;
+}
+
+}  // namespace
 
 std::string ParityText(const ParityReport& report, const std::string& soc, bool refused) {
   std::string text;
@@ -81,26 +126,21 @@ std::string ParityText(const ParityReport& report, const std::string& soc, bool 
   } else {
     text = fmt::format("anynpu parity: {} {} {}:\n", report.findings.size(),
                        report.findings.size() == 1 ? "call" : "calls",
-                       refused ? "were refused as " + soc + " refuses them" : "would have failed on " + soc);
+                       refused ? (report.findings.size() == 1 ? "was refused as " : "were refused as ") + soc +
+                                     (report.findings.size() == 1 ? " refuses it" : " refuses them")
+                               : "would have failed on " + soc);
     size_t n = 0;
-    for (const ParityFinding& f : report.findings) {
-      text += fmt::format("{:>3}. {} ({}): {}\n", ++n, f.call, f.code, f.what);
-      text += fmt::format(
-          "     where   {}, {}{} {}\n",
-          f.where.empty() ? "no line of Python known (a thread without one, such as a backward pass, or a C++ program)"
-                          : f.where,
-          f.at_least ? "at least " : "", f.times, f.times == 1 ? "time" : "times");
-      text += fmt::format("     change  {}\n     source  {}\n", f.change, f.source);
-    }
+    for (const ParityFinding& f : report.findings) text += OneFinding(++n, f);
     if (report.left_out > 0) text += fmt::format("     and {} more that are not listed\n", report.left_out);
   }
-  if (!report.unknown.empty()) {
-    text += fmt::format("Of {} {} nothing is known for {}: ", report.unknown.size(),
-                        report.unknown.size() == 1 ? "function" : "functions", soc);
-    for (size_t i = 0; i < report.unknown.size() && i < kToldUnknown; ++i)
-      text += (i > 0 ? ", " : "") + report.unknown[i];
-    text += report.unknown.size() > kToldUnknown ? ", ...\n" : "\n";
+  if (!report.doubts.empty()) {
+    text += fmt::format("{} more {} what a page forbids; whether {} enforces it is not known, so it was not refused:\n",
+                        report.doubts.size(), report.doubts.size() == 1 ? "call does" : "calls do", soc);
+    for (size_t i = 0; i < report.doubts.size() && i < kToldDoubts; ++i) text += OneFinding(i + 1, report.doubts[i]);
+    if (report.doubts.size() > kToldDoubts)
+      text += fmt::format("     and {} more that are not listed\n", report.doubts.size() - kToldDoubts);
   }
+  text += UnknownText(report, soc);
   return text;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -14,9 +15,15 @@ struct ParityFinding {
   bool at_least = false;  // a process ended before it could say how often
 };
 
+// Something that is not known of calls: a rule of abi/parity.tsv, and the functions that met it.
+struct ParityUnknown {
+  std::map<std::string, unsigned long long> calls;  // function -> times
+};
+
 struct ParityReport {
   std::vector<ParityFinding> findings;
-  std::vector<std::string> unknown;  // functions of which nothing is known for the chip
+  std::vector<ParityFinding> doubts;  // what a page forbids and nobody knows a card to enforce; not refused
+  std::map<std::string, ParityUnknown> unknown;
   unsigned long long looked = 0, left_out = 0;
 };
 

@@ -27,21 +27,39 @@ const std::string kFinding =
 
 TEST_F(ParityTest, FindingsOfSeveralProcessesAreAdded) {
   Write("parity-1.tsv", kFinding + "looked\t10\ntimes\t1\t3\n");
-  Write("parity-2.tsv", kFinding + "unknown\taclnnNew\nlooked\t5\ntimes\t1\t4\n");
+  Write("parity-2.tsv",
+        kFinding + "unknown\tfunction\taclnnNew\nunknown_times\tfunction\taclnnNew\t6\nlooked\t5\ntimes\t1\t4\n");
   const ParityReport report = ReadParity(folder_->path());
   ASSERT_EQ(report.findings.size(), 1u);
   EXPECT_EQ(report.findings[0].times, 7u);
   EXPECT_FALSE(report.findings[0].at_least);
   EXPECT_EQ(report.looked, 15u);
   const std::string text = ParityText(report, "Ascend910B4", /*refused=*/false);
-  EXPECT_THAT(text, AllOf(HasSubstr("1 call would have failed on Ascend910B4"),
-                          HasSubstr("train.py:4 in step, 7 times"), HasSubstr("change  convert self"),
-                          HasSubstr("source  page"), HasSubstr("nothing is known for Ascend910B4: aclnnNew")));
+  EXPECT_THAT(
+      text,
+      AllOf(
+          HasSubstr("1 call would have failed on Ascend910B4"), HasSubstr("train.py:4 in step, 7 times"),
+          HasSubstr("change  convert self"), HasSubstr("source  page"),
+          HasSubstr("Unknown of Ascend910B4, and so not refused:\n  functions without facts: 6 calls of aclnnNew\n")));
 }
 
 TEST_F(ParityTest, AProcessThatWasKilledLeavesAtLeastWhatItMet) {
   Write("parity-1.tsv", kFinding);
   EXPECT_THAT(ParityText(ReadParity(folder_->path()), "Ascend910B4", true), HasSubstr("at least 1 time"));
+}
+
+TEST_F(ParityTest, DoubtsAreListedApartAndRefuseNothing) {
+  Write("parity-1.tsv",
+        "doubt\t1\tcontiguous\t161002\taclnnSwiGlu\tTensor x is not contiguous\tpass x.contiguous()\ta.py:2 in "
+        "f\tpage\n" +
+            kFinding + "times\t1\t2\n");
+  const ParityReport report = ReadParity(folder_->path());
+  EXPECT_EQ(report.findings.size(), 1u);
+  ASSERT_EQ(report.doubts.size(), 1u);
+  EXPECT_THAT(ParityText(report, "Ascend910B4", true),
+              AllOf(HasSubstr("1 call was refused as"),
+                    HasSubstr("1 more call does what a page forbids; whether Ascend910B4 enforces it is not known"),
+                    HasSubstr("pass x.contiguous()")));
 }
 
 TEST_F(ParityTest, NothingFoundIsSaid) {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "aclnn/acl_meta.h"
+#include "base/parity/parity.h"
 #include "device/hbm/hbm.h"
 #include "ops/core/plan.h"
 #include "shim/opapi/phase.h"
@@ -131,6 +132,7 @@ Status NamedCall::CheckCounts(size_t in, size_t out) const {
 }
 
 Status NamedCall::RunWords(const ops::OpDef& op, std::span<const uint64_t> words) {
+  if (parity::On()) [[unlikely]] parity::Unknown("by-name", request_.type);
   auto planned = ops::Plan(op, words.data());
   if (!planned.ok())
     return Status(planned.status().code(), fmt::format("{}: {}", request_.type, planned.status().text()))
