@@ -29,7 +29,7 @@ void FoldBatch(Problem& p) {
   for (int d = p.batch_rank - 1; d >= 0; --d) {
     const auto i = static_cast<size_t>(d);
     const bool folds = p.b.batch[i] == 0 && p.a.batch[i] == p.m * p.a.row && p.c.batch[i] == p.m * p.c.row &&
-                       (p.beta == 0 || p.self.batch[i] == p.m * p.self.row);
+                       (p.beta == 0.0 || p.self.batch[i] == p.m * p.self.row);
     if (!folds && p.batch_shape[i] != 1) return;
     if (folds) p.m *= p.batch_shape[i];
     p.batch_rank = d;
@@ -54,9 +54,9 @@ Status PackedProduct(Parallel& parallel, const Problem& p, int64_t index) {
   const MatrixSource rows(a.data, ElementOf(a.dtype), a.row, a.col);
   Sink sink{.data = c.data, .element = ElementOf(c.dtype), .row = c.row};
   sink.columns.step = c.col;
-  sink.alpha = static_cast<float>(p.alpha);
-  if (p.beta != 0 && self.data != nullptr) {
-    sink.beta = static_cast<float>(p.beta);
+  sink.alpha = static_cast<float>(p.alpha.real());
+  if (p.beta != 0.0 && self.data != nullptr) {
+    sink.beta = static_cast<float>(p.beta.real());
     sink.self = self.data;
     sink.self_element = ElementOf(self.dtype);
     sink.self_row = self.row;
@@ -82,13 +82,13 @@ Status One(Parallel& parallel, const Problem& p, int64_t index) {
 
 bool Supports(DType a, DType b, DType c) {
   if (IsPacked(a) && IsPacked(b) && IsPacked(c)) return true;
-  return a == b && b == c && (a == DType::f64 || IsInt(a));
+  return a == b && b == c && (a == DType::f64 || a == DType::c64 || a == DType::c128 || IsInt(a));
 }
 
 Status Gemm(Parallel& parallel, const Problem& problem) {
   Problem p = problem;
   if (p.m <= 0 || p.n <= 0) return {};
-  if (p.beta == 0) p.self = {};
+  if (p.beta == 0.0) p.self = {};
   // A stride that is never used must not keep a matrix from a quick path.
   if (p.n == 1) p.c.col = 1, p.b.col = 1;
   if (p.m == 1) p.c.row = 1, p.a.row = 1;

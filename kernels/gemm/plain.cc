@@ -1,6 +1,7 @@
 #include "kernels/gemm/plain.h"
 
 #include <algorithm>
+#include <complex>
 #include <type_traits>
 
 namespace npu::gemm {
@@ -9,15 +10,29 @@ namespace {
 constexpr int64_t kCols = 64;
 constexpr int64_t kWork = 1 << 15;  // multiplications worth a task
 
-// Integers wrap: sums are unsigned, where overflow is defined.
+// Integers wrap: sums are unsigned, where overflow is defined. c64 is summed in double precision.
 template <class T, bool kInt = std::is_integral_v<T>>
 struct Sum {
   using type = T;
+};
+template <>
+struct Sum<std::complex<float>, false> {
+  using type = std::complex<double>;
 };
 template <class T>
 struct Sum<T, true> {
   using type = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
 };
+
+// Complex products are written out: the operator of std::complex repairs NaNs in a call.
+template <class S>
+inline void AddProduct(S& sum, S x, S y) {
+  if constexpr (std::is_arithmetic_v<S>) {
+    sum += x * y;
+  } else {
+    sum = S(sum.real() + (x.real() * y.real() - x.imag() * y.imag()), sum.imag() + (x.real() * y.imag() + x.imag() * y.real()));
+  }
+}
 
 template <class T>
 void Rows(const Problem& p, const Operand& oa, const Operand& ob, const Operand& oc, const Operand& os, int64_t begin,
@@ -29,11 +44,14 @@ void Rows(const Problem& p, const Operand& oa, const Operand& ob, const Operand&
   T* c = static_cast<T*>(oc.data);
   S alpha, beta;
   if constexpr (std::is_integral_v<T>) {
-    alpha = static_cast<S>(static_cast<int64_t>(p.alpha));
-    beta = static_cast<S>(static_cast<int64_t>(p.beta));
+    alpha = static_cast<S>(static_cast<int64_t>(p.alpha.real()));
+    beta = static_cast<S>(static_cast<int64_t>(p.beta.real()));
+  } else if constexpr (std::is_floating_point_v<T>) {
+    alpha = static_cast<S>(p.alpha.real());
+    beta = static_cast<S>(p.beta.real());
   } else {
-    alpha = static_cast<S>(p.alpha);
-    beta = static_cast<S>(p.beta);
+    alpha = p.alpha;
+    beta = p.beta;
   }
   for (int64_t i = begin; i < end; ++i) {
     for (int64_t j0 = 0; j0 < p.n; j0 += kCols) {
@@ -44,9 +62,9 @@ void Rows(const Problem& p, const Operand& oa, const Operand& ob, const Operand&
         const S x = static_cast<S>(a[i * oa.row + k * oa.col]);
         const T* row = b + k * ob.row + j0 * ob.col;
         if (ob.col == 1) {
-          for (int64_t j = 0; j < cols; ++j) sum[j] += x * static_cast<S>(row[j]);
+          for (int64_t j = 0; j < cols; ++j) AddProduct(sum[j], x, static_cast<S>(row[j]));
         } else {
-          for (int64_t j = 0; j < cols; ++j) sum[j] += x * static_cast<S>(row[j * ob.col]);
+          for (int64_t j = 0; j < cols; ++j) AddProduct(sum[j], x, static_cast<S>(row[j * ob.col]));
         }
       }
       for (int64_t j = 0; j < cols; ++j) {
@@ -71,6 +89,12 @@ Status Plain(Parallel& parallel, const Problem& p, const Operand& a, const Opera
   switch (c.dtype) {
     case DType::f64:
       Run<double>(parallel, p, a, b, c, self);
+      break;
+    case DType::c64:
+      Run<std::complex<float>>(parallel, p, a, b, c, self);
+      break;
+    case DType::c128:
+      Run<std::complex<double>>(parallel, p, a, b, c, self);
       break;
     case DType::i64:
       Run<int64_t>(parallel, p, a, b, c, self);
@@ -98,7 +122,7 @@ Status Plain(Parallel& parallel, const Problem& p, const Operand& a, const Opera
       break;
     default:
       return Error(Code::kUnsupportedDType, "A matrix product of {} is not computed.", Name(c.dtype))
-          .Remedy("Use float32, float16, bfloat16, float64 or an integer type.");
+          .Remedy("Use float32, float16, bfloat16, float64, complex64, complex128 or an integer type.");
   }
   return {};
 }

@@ -1,4 +1,4 @@
-// Products in types that are not worth a register tile: f64 and the integers.
+// Products in types that are not worth a register tile: f64, complex and the integers.
 #pragma once
 
 #include "kernels/gemm/gemm.h"

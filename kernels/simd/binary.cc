@@ -16,6 +16,11 @@ HWY_INLINE auto BitsOf(T v) {
   return v;
 }
 template <class T>
+HWY_INLINE T ConjOf(T v) {
+  if constexpr (kIsFloat<T>) return v;
+  else return std::conj(v);
+}
+template <class T>
 HWY_INLINE T ReluOf(T v) {
   return v < T(0) ? T(0) : v;
 }

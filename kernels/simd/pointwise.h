@@ -33,6 +33,8 @@ inline constexpr int LaneBytes(Lane l) {
   return 0;
 }
 Lane LaneOf(DType t);
+// Unsigned types whose values the signed lane holds; order and right shifts of u64 would need lanes of their own.
+inline constexpr TypeSet kUnsignedInLanes{DType::u16, DType::u32};
 
 // Numbers that go with the operation (alpha, bounds, slope …) in every form; 1 unless set.
 struct Imm {

@@ -89,6 +89,9 @@ inline T PowOf(T a, T b) {
     }
     return static_cast<T>(result);
   } else {
+    if constexpr (!std::is_floating_point_v<T>) {
+      if (b == T(0)) return T(1);  // also of 0
+    }
     return b == T(2) ? a * a : std::pow(a, b);
   }
 }

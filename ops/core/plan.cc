@@ -10,6 +10,7 @@
 #include "base/status/boundary.h"
 #include "ops/core/chips.h"
 #include "ops/core/executor.h"
+#include "ops/core/formats.h"
 #include "ops/core/object.h"
 #include "ops/core/platform.h"
 #include "ops/core/trace.h"
@@ -97,6 +98,35 @@ Status Snapshot(const OpDef& op, size_t p, const TensorObject& from, Tensor* to)
   return {};
 }
 
+// A tensor whose memory is another arrangement of its elements: the whole storage is looked at.
+Status SnapshotStorage(const OpDef& op, size_t p, const TensorObject& from, Formatted* to) {
+  const std::string_view name = op.params[p].name;
+  int64_t numel = 1;
+  bool fits = from.Storage().size() <= kMaxRank && from.Shape().size() <= kMaxRank && Known(from.dtype) && from.offset == 0;
+  for (const int64_t n : from.Storage()) fits = fits && n >= 0 && !__builtin_mul_overflow(numel, n, &numel);
+  int64_t bytes = 0;
+  fits = fits && !__builtin_mul_overflow(numel, int64_t{ItemSize(from.dtype)}, &bytes);
+  if (!fits) {
+    return Error(Code::kInvalidParam, "{}: {} has format {} with shape {}, storage {} and offset {}, which is not understood here.",
+                 op.name, name, from.format, ShapeText(from.Shape()), ShapeText(from.Storage()), from.offset)
+        .Remedy("Pass a whole tensor of at most {} dimensions.", kMaxRank);
+  }
+  to->storage = MakeContiguous(nullptr, from.dtype, from.Storage());
+  to->view.dtype = from.dtype;
+  to->view.rank = static_cast<int8_t>(from.Shape().size());
+  std::copy(from.Shape().begin(), from.Shape().end(), to->view.shape.begin());
+  std::copy(from.Strides().begin(), from.Strides().end(), to->view.strides.begin());
+  if (numel == 0) return {};
+  if (from.data == nullptr)
+    return Error(Code::kInvalidParam, "{}: {} has storage {} but its data address is null.", op.name, name, ShapeText(from.Storage()))
+        .Remedy("Pass device memory from aclrtMalloc as tensorData.");
+  const Platform& platform = ThePlatform();
+  if (platform.check != nullptr) NPU_TRY(platform.check(from.data, static_cast<size_t>(bytes), op.name, name));
+  to->storage.data = platform.local != nullptr ? platform.local(from.data) : from.data;
+  to->view.data = to->storage.data;
+  return {};
+}
+
 class Snapshots {
  public:
   Snapshots(const OpDef& op, const uint64_t* words, Executor& e) : op_(op), words_(words), e_(e) {}
@@ -161,8 +191,22 @@ class Snapshots {
   Status OneTensor(size_t p, const void* pointer) {
     TensorObject* from = Pool<TensorObject>::Find(pointer);
     if (from == nullptr) return NotAnObject(op_, p, pointer, "aclTensor");
-    Tensor* to = Room<Tensor>(p, 1);
-    NPU_TRY(Snapshot(op_, p, *from, to));
+    Tensor* to = nullptr;
+    if ((op_.imm & kTakesFormats) != 0) {
+      auto* whole = Room<Formatted>(p, 1);
+      *whole = {};
+      whole->format = from->format;
+      to = &whole->view;
+      if (PrivateFormat(from->format)) {
+        NPU_TRY(SnapshotStorage(op_, p, *from, whole));
+      } else {
+        NPU_TRY(Snapshot(op_, p, *from, to));
+        whole->storage = *to;
+      }
+    } else {
+      to = Room<Tensor>(p, 1);
+      NPU_TRY(Snapshot(op_, p, *from, to));
+    }
     if (op_.params[p].role != Role::in && SelfOverlaps(*to)) {
       return Error(Code::kInvalidParam,
                    "{}: {} (shape {}, strides {}) is written, but several of its elements share one address.", op_.name,

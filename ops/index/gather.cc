@@ -58,13 +58,15 @@ NPU_OP(Embedding) = Op<Embedding>()
 NPU_OP(Index) = Op<Index>()
     .Rules(AnyShape(Index::out), SameDtype(Index::self, Index::out))
     .Uses(Index::indices)
-    .Samples(Index::indices, "[[torch.tensor([0, -1, 0])], [torch.tensor([[0], [-1]])]]")
+    .Samples(Index::indices,
+             "[[torch.tensor([0, -1, 0])], [torch.tensor([[0], [-1]])], [torch.arange(self.numel()).view(self.shape) % 3 == 0], "
+             "[torch.arange(self.size(0)) % 2 == 0]]")
     .Tolerance("exact")
     .Like("torch.ops.aten.index(self, [None if i is None or i.numel() == 0 else i for i in indices])")
     .Prepares([](Planning& plan) -> Status {
       const Tensor& self = plan.args[Index::self];
       // An index without elements looks like an undefined one; then nothing is selected.
-      if (plan.args[Index::out].Numel() == 0) return {};
+      if (plan.args[Index::out].Numel() == 0 || HasMask(plan.args[Index::indices])) return {};
       IndexList list;
       NPU_TRY(ReadIndexList(plan.op.name, plan.args[Index::indices], self.rank, &list));
       return WantShape(plan, Index::out, IndexedShape(self, list), "that is not the shape of the selection");
@@ -73,7 +75,13 @@ NPU_OP(Index) = Op<Index>()
       const Tensor& self = c.args[Index::self];
       if (c.args[Index::out].Numel() == 0) return {};
       IndexList list;
-      NPU_TRY(ReadIndexList(c.op.name, c.args[Index::indices], self.rank, &list));
+      NPU_TRY(ReadIndexList(c, c.args[Index::indices], self, &list));
+      const Dims selected = IndexedShape(self, list);
+      if (!npu::SameShape(c.args[Index::out].Shape(), selected.Span())) {
+        return Error(Code::kTaskException, "{}: out has shape {}, but the selection has {}.", c.op.name,
+                     ShapeText(c.args[Index::out].Shape()), ShapeText(selected.Span()))
+            .Remedy("Give out as many places as the mask has true elements.");
+      }
       return CheckIndex(c, Index::indices, Index::self, simd::IndexGet(self, list.pointers, c.args[Index::out], c.parallel));
     });
 

@@ -1,6 +1,10 @@
 #include "ops/index/rules.h"
 
+#include <algorithm>
+#include <array>
+
 #include "kernels/simd/copy/copy.h"
+#include "kernels/simd/index/index.h"
 
 namespace npu::ops {
 
@@ -17,9 +21,6 @@ Status ReadIndexList(std::string_view op, std::span<const Tensor> list, int self
   for (size_t d = 0; d < list.size(); ++d) {
     const Tensor& t = list[d];
     if (t.dtype == DType::none || (t.Numel() == 0 && t.rank <= 1)) continue;
-    if (t.dtype == DType::b8 || t.dtype == DType::u8) {
-      return NotYet(op, "a mask among the indices is not expanded yet; pass the coordinates that aclnnNonzeroV2 gives");
-    }
     if (!IsInt(t.dtype)) {
       return Error(Code::kInvalidParam, "{}: indices[{}] is {}, but must be int32 or int64.", op, d, Name(t.dtype))
           .Remedy("Cast it.");
@@ -42,6 +43,41 @@ Status ReadIndexList(std::string_view op, std::span<const Tensor> list, int self
     out->tensors[i] = Expanded(out->tensors[i], out->shape.Span());
     out->pointers[i] = &out->tensors[i];
   }
+  return {};
+}
+
+bool HasMask(std::span<const Tensor> list) {
+  return std::any_of(list.begin(), list.end(), [](const Tensor& t) {
+    return (t.dtype == DType::b8 || t.dtype == DType::u8) && !(t.Numel() == 0 && t.rank <= 1);
+  });
+}
+
+Status ReadIndexList(const Call& c, std::span<const Tensor> list, const Tensor& self, IndexList* out) {
+  if (!HasMask(list)) return ReadIndexList(c.op.name, list, self.rank, out);
+  std::vector<Tensor> given;
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (!HasMask(list.subspan(i, 1))) {
+      given.push_back(list[i]);
+      continue;
+    }
+    const Tensor& mask = list[i];
+    if (mask.rank == 0) return NotYet(c.op.name, "a mask without dimensions among the indices is not expanded");
+    const auto first = given.size();
+    for (int d = 0; d < mask.rank; ++d) {
+      const auto at = first + static_cast<size_t>(d);
+      if (at < static_cast<size_t>(self.rank) && self.shape[at] == mask.shape[static_cast<size_t>(d)]) continue;
+      return Error(Code::kTaskException, "{}: the mask indices[{}] has shape {}, which is not that of self {} from dim {} on.",
+                   c.op.name, i, ShapeText(mask.Shape()), ShapeText(self.Shape()), first)
+          .Remedy("A mask has the sizes of the dimensions that it covers.");
+    }
+    std::vector<int64_t> found(static_cast<size_t>(mask.Numel() * std::max<int>(1, mask.rank)));
+    const int64_t count = simd::Nonzero(mask, found.data(), true, c.parallel);
+    for (int d = 0; d < mask.rank; ++d) {
+      given.push_back(MakeContiguous(found.data() + d * count, DType::i64, std::array<int64_t, 1>{count}));
+    }
+    out->coordinates.push_back(std::move(found));
+  }
+  NPU_TRY(ReadIndexList(c.op.name, given, self.rank, out));
   return {};
 }
 

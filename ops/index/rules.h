@@ -16,9 +16,14 @@ struct IndexList {
   std::vector<const Tensor*> pointers;
   std::vector<int> dims;       // dimensions of self that are indexed
   Dims shape;                  // common shape of the indices
+  std::vector<std::vector<int64_t>> coordinates;  // of masks
 };
-// Masks (bool, uint8) are not expanded here: torch_npu passes their coordinates.
+// A mask (bool, uint8) covers as many dimensions as it has; how much it selects is known only when the call runs.
+bool HasMask(std::span<const Tensor> list);
+// Without masks.
 Status ReadIndexList(std::string_view op, std::span<const Tensor> list, int self_rank, IndexList* out);
+// With masks too, which are read.
+Status ReadIndexList(const Call& c, std::span<const Tensor> list, const Tensor& self, IndexList* out);
 // Shape of self[indices].
 Dims IndexedShape(const Tensor& self, const IndexList& list);
 

@@ -19,6 +19,23 @@ Status ReadCombine(const Planning& plan, int64_t reduce) {
   return plan.Refuse("reduce is {}.", reduce)
       .Remedy("Use 0 replace, 1 add, 2 multiply, 3 maximum, 4 minimum or 5 mean.");
 }
+// By parts: sets and sums, of tensors that leave a dimension for the parts.
+Status PartsSuffice(const Planning& plan, const Tensor& self, int64_t reduce) {
+  if (!IsComplex(self.dtype)) return {};
+  if (self.rank == kMaxRank)
+    return plan.Refuse("self is {} and has {} dimensions; at most {} are supported then.", Name(self.dtype), self.rank, kMaxRank - 1);
+  if (reduce > 1) return NotYet(plan.op.name, "complex numbers are set and added by index, not multiplied or compared");
+  return {};
+}
+Status ReadCombine(const Planning& plan, int64_t reduce, const Tensor& self) {
+  NPU_TRY(ReadCombine(plan, reduce));
+  return PartsSuffice(plan, self, reduce);
+}
+Status RealFactor(const Planning& plan, const Tensor& self, const Scalar& alpha) {
+  NPU_TRY(PartsSuffice(plan, self, 1));
+  if (alpha.im != 0) return NotYet(plan.op.name, "a complex alpha is not multiplied in");
+  return {};
+}
 Combine AsCombine(int64_t reduce) { return static_cast<Combine>(reduce); }
 
 Status RunScatter(const Call& c, const Tensor& out, int64_t dim, Token index_name, const Tensor& index, Token self_name,
@@ -32,10 +49,15 @@ struct NumberTensor {
   alignas(16) std::byte value[16] = {};
   Tensor tensor;
   NumberTensor(const Scalar& s, DType type, std::span<const int64_t> shape) {
-    if (s.Floating())
+    const DType part = type == DType::c64 ? DType::f32 : type == DType::c128 ? DType::f64 : type;
+    if (part != type) {
+      simd::Write(&s.re, 1, value, part, 1);
+      simd::Write(&s.im, 1, value + ItemSize(part), part, 1);
+    } else if (s.Floating() || s.Complex()) {
       simd::Write(&s.re, 1, value, type, 1);
-    else
+    } else {
       simd::Write(&s.i, 1, value, type, 1);
+    }
     tensor = Tensor{value, type, 0, {}, {}};
     tensor = Expanded(tensor, shape);
   }
@@ -45,7 +67,7 @@ struct NumberTensor {
 
 using abi::Scatter, abi::InplaceScatter, abi::ScatterAdd, abi::ScatterReduce, abi::InplaceScatterReduce;
 NPU_OP(Scatter) = Op<Scatter>()
-                      .Rules(DtypeIn(Scatter::self, kReals),
+                      .Rules(DtypeIn(Scatter::self, kReals | kComplexes),
                              ScatterShape(Scatter::self, Scatter::dim, Scatter::index, Scatter::src),
                              SameDtype(Scatter::self, Scatter::src), SameShape(Scatter::self, Scatter::out),
                              SameDtype(Scatter::self, Scatter::out), DtypeIn(Scatter::index, kIndexTypes))
@@ -55,7 +77,7 @@ NPU_OP(Scatter) = Op<Scatter>()
                       .Like(
                           "torch.scatter(self, dim, index, src) if reduce == 0 else torch.scatter(self, dim, index, "
                           "src, reduce=['', 'add', 'multiply'][reduce])")
-                      .Prepares([](Planning& plan) { return ReadCombine(plan, plan.args[Scatter::reduce]); })
+                      .Prepares([](Planning& plan) { return ReadCombine(plan, plan.args[Scatter::reduce], plan.args[Scatter::self]); })
                       .Does([](const Call& c) -> Status {
                         StartFrom(c, c.args[Scatter::self], c.args[Scatter::out]);
                         return RunScatter(c, c.args[Scatter::out], c.args[Scatter::dim], Scatter::index,
@@ -64,7 +86,7 @@ NPU_OP(Scatter) = Op<Scatter>()
                       });
 NPU_OP(InplaceScatter) =
     Op<InplaceScatter>()
-        .Rules(DtypeIn(InplaceScatter::selfRef, kReals),
+        .Rules(DtypeIn(InplaceScatter::selfRef, kReals | kComplexes),
                ScatterShape(InplaceScatter::selfRef, InplaceScatter::dim, InplaceScatter::index, InplaceScatter::src),
                SameDtype(InplaceScatter::selfRef, InplaceScatter::src), DtypeIn(InplaceScatter::index, kIndexTypes))
         .Uses(InplaceScatter::reduce)
@@ -73,20 +95,21 @@ NPU_OP(InplaceScatter) =
         .Like(
             "selfRef.scatter_(dim, index, src) if reduce == 0 else selfRef.scatter_(dim, index, src, reduce=['', "
             "'add', 'multiply'][reduce])")
-        .Prepares([](Planning& plan) { return ReadCombine(plan, plan.args[InplaceScatter::reduce]); })
+        .Prepares([](Planning& plan) { return ReadCombine(plan, plan.args[InplaceScatter::reduce], plan.args[InplaceScatter::selfRef]); })
         .Does([](const Call& c) -> Status {
           return RunScatter(c, c.args[InplaceScatter::selfRef], c.args[InplaceScatter::dim], InplaceScatter::index,
                             c.args[InplaceScatter::index], InplaceScatter::selfRef, c.args[InplaceScatter::src],
                             AsCombine(c.args[InplaceScatter::reduce]), true);
         });
 NPU_OP(ScatterAdd) = Op<ScatterAdd>()
-                         .Rules(DtypeIn(ScatterAdd::self, kReals),
+                         .Rules(DtypeIn(ScatterAdd::self, kReals | kComplexes),
                                 ScatterShape(ScatterAdd::self, ScatterAdd::dim, ScatterAdd::index, ScatterAdd::src),
                                 SameDtype(ScatterAdd::self, ScatterAdd::src),
                                 SameShape(ScatterAdd::self, ScatterAdd::out),
                                 SameDtype(ScatterAdd::self, ScatterAdd::out), DtypeIn(ScatterAdd::index, kIndexTypes))
                          .Tolerance("accumulated")
                          .Like("torch.scatter_add(self, dim, index, src)")
+                         .Prepares([](Planning& p) { return PartsSuffice(p, p.args[ScatterAdd::self], 1); })
                          .Does([](const Call& c) -> Status {
                            StartFrom(c, c.args[ScatterAdd::self], c.args[ScatterAdd::out]);
                            return RunScatter(c, c.args[ScatterAdd::out], c.args[ScatterAdd::dim], ScatterAdd::index,
@@ -136,7 +159,7 @@ NPU_OP(InplaceScatterReduce) =
 using abi::ScatterValue, abi::InplaceScatterValue;
 NPU_OP(ScatterValue) =
     Op<ScatterValue>()
-        .Rules(DtypeIn(ScatterValue::self, kReals),
+        .Rules(DtypeIn(ScatterValue::self, kReals | kComplexes),
                ScatterShape(ScatterValue::self, ScatterValue::dim, ScatterValue::index, TensorToken{}),
                SameShape(ScatterValue::self, ScatterValue::out), SameDtype(ScatterValue::self, ScatterValue::out),
                DtypeIn(ScatterValue::index, kIndexTypes))
@@ -146,7 +169,7 @@ NPU_OP(ScatterValue) =
         .Like(
             "torch.scatter(self, dim, index, value) if reduce == 0 else torch.scatter(self, dim, index, value, "
             "reduce=['', 'add', 'multiply'][reduce])")
-        .Prepares([](Planning& plan) { return ReadCombine(plan, plan.args[ScatterValue::reduce]); })
+        .Prepares([](Planning& plan) { return ReadCombine(plan, plan.args[ScatterValue::reduce], plan.args[ScatterValue::self]); })
         .Does([](const Call& c) -> Status {
           StartFrom(c, c.args[ScatterValue::self], c.args[ScatterValue::out]);
           const Tensor &out = c.args[ScatterValue::out], &index = c.args[ScatterValue::index];
@@ -156,7 +179,7 @@ NPU_OP(ScatterValue) =
         });
 NPU_OP(InplaceScatterValue) =
     Op<InplaceScatterValue>()
-        .Rules(DtypeIn(InplaceScatterValue::selfRef, kReals),
+        .Rules(DtypeIn(InplaceScatterValue::selfRef, kReals | kComplexes),
                ScatterShape(InplaceScatterValue::selfRef, InplaceScatterValue::dim, InplaceScatterValue::index,
                             TensorToken{}),
                DtypeIn(InplaceScatterValue::index, kIndexTypes))
@@ -166,7 +189,7 @@ NPU_OP(InplaceScatterValue) =
         .Like(
             "selfRef.scatter_(dim, index, value) if reduce == 0 else selfRef.scatter_(dim, index, value, reduce=['', "
             "'add', 'multiply'][reduce])")
-        .Prepares([](Planning& plan) { return ReadCombine(plan, plan.args[InplaceScatterValue::reduce]); })
+        .Prepares([](Planning& plan) { return ReadCombine(plan, plan.args[InplaceScatterValue::reduce], plan.args[InplaceScatterValue::selfRef]); })
         .Does([](const Call& c) -> Status {
           const Tensor &self = c.args[InplaceScatterValue::selfRef], &index = c.args[InplaceScatterValue::index];
           const NumberTensor value(c.args[InplaceScatterValue::value], self.dtype, index.Shape());
@@ -177,10 +200,11 @@ NPU_OP(InplaceScatterValue) =
 
 using abi::IndexAdd, abi::IndexAddV2;
 NPU_OP(IndexAdd) = Op<IndexAdd>()
-                       .Rules(DtypeIn(IndexAdd::self, kReals),
+                       .Rules(DtypeIn(IndexAdd::self, kReals | kComplexes),
                               IndexVector(IndexAdd::self, IndexAdd::dim, IndexAdd::index, IndexAdd::source),
                               SameDtype(IndexAdd::self, IndexAdd::source), SameShape(IndexAdd::self, IndexAdd::out),
                               SameDtype(IndexAdd::self, IndexAdd::out), DtypeIn(IndexAdd::index, kIndexTypes))
+                       .Prepares([](Planning& p) { return RealFactor(p, p.args[IndexAdd::self], p.args[IndexAdd::alpha]); })
                        .Uses(IndexAdd::alpha)
                        .Tolerance("accumulated")
                        .Like("torch.index_add(self, dim, index, source, alpha=alpha)")
@@ -193,11 +217,12 @@ NPU_OP(IndexAdd) = Op<IndexAdd>()
                                             c.args[IndexAdd::source], c.args[IndexAdd::alpha].re, c.parallel));
                        });
 NPU_OP(IndexAddV2) = Op<IndexAddV2>()
-                         .Rules(DtypeIn(IndexAddV2::self, kReals),
+                         .Rules(DtypeIn(IndexAddV2::self, kReals | kComplexes),
                                 IndexVector(IndexAddV2::self, IndexAddV2::dim, IndexAddV2::index, IndexAddV2::source),
                                 SameDtype(IndexAddV2::self, IndexAddV2::source),
                                 SameShape(IndexAddV2::self, IndexAddV2::out),
                                 SameDtype(IndexAddV2::self, IndexAddV2::out), DtypeIn(IndexAddV2::index, kIndexTypes))
+                         .Prepares([](Planning& p) { return RealFactor(p, p.args[IndexAddV2::self], p.args[IndexAddV2::alpha]); })
                          .Uses(IndexAddV2::alpha, IndexAddV2::mode)
                          .Tolerance("accumulated")
                          .Like("torch.index_add(self, dim, index, source, alpha=alpha)")
@@ -228,13 +253,14 @@ std::vector<int64_t> IndexValues(const Tensor& t) {
 
 using abi::IndexFill, abi::InplaceIndexFill, abi::IndexFillTensor, abi::InplaceIndexFillTensor;
 NPU_OP(IndexFill) = Op<IndexFill>()
-                        .Rules(DtypeIn(IndexFill::self, kReals),
+                        .Rules(DtypeIn(IndexFill::self, kReals | kComplexes),
                                IndexVector(IndexFill::self, IndexFill::dim, IndexFill::index, TensorToken{}),
                                SameShape(IndexFill::self, IndexFill::out), SameDtype(IndexFill::self, IndexFill::out),
                                DtypeIn(IndexFill::index, kIndexTypes))
                         .Uses(IndexFill::value)
                         .Tolerance("exact")
                         .Like("torch.index_fill(self, dim, index, value)")
+                        .Prepares([](Planning& p) { return PartsSuffice(p, p.args[IndexFill::self], 0); })
                         .Does([](const Call& c) -> Status {
                           StartFrom(c, c.args[IndexFill::self], c.args[IndexFill::out]);
                           return FillAt(c, c.args[IndexFill::out], c.args[IndexFill::dim],
@@ -242,13 +268,14 @@ NPU_OP(IndexFill) = Op<IndexFill>()
                                         IndexFill::index, IndexFill::self);
                         });
 NPU_OP(InplaceIndexFill) = Op<InplaceIndexFill>()
-                               .Rules(DtypeIn(InplaceIndexFill::selfRef, kReals),
+                               .Rules(DtypeIn(InplaceIndexFill::selfRef, kReals | kComplexes),
                                       IndexVector(InplaceIndexFill::selfRef, InplaceIndexFill::dim,
                                                   InplaceIndexFill::index, TensorToken{}),
                                       DtypeIn(InplaceIndexFill::index, kIndexTypes))
                                .Uses(InplaceIndexFill::value)
                                .Tolerance("exact")
                                .Like("selfRef.index_fill_(dim, index, value)")
+                               .Prepares([](Planning& p) { return PartsSuffice(p, p.args[InplaceIndexFill::selfRef], 0); })
                                .Does([](const Call& c) -> Status {
                                  return FillAt(c, c.args[InplaceIndexFill::selfRef], c.args[InplaceIndexFill::dim],
                                                IndexValues(c.args[InplaceIndexFill::index]),
@@ -256,7 +283,7 @@ NPU_OP(InplaceIndexFill) = Op<InplaceIndexFill>()
                                                InplaceIndexFill::selfRef);
                                });
 NPU_OP(IndexFillTensor) = Op<IndexFillTensor>()
-                              .Rules(DtypeIn(IndexFillTensor::self, kReals),
+                              .Rules(DtypeIn(IndexFillTensor::self, kReals | kComplexes),
                                      SameShape(IndexFillTensor::self, IndexFillTensor::out),
                                      SameDtype(IndexFillTensor::self, IndexFillTensor::out),
                                      DimInRange(IndexFillTensor::dim, IndexFillTensor::self))
@@ -264,6 +291,7 @@ NPU_OP(IndexFillTensor) = Op<IndexFillTensor>()
                               .Samples(IndexFillTensor::index, "[[0], [0, -1]]")
                               .Tolerance("exact")
                               .Like("torch.index_fill(self, dim, torch.tensor(index), value)")
+                              .Prepares([](Planning& p) { return PartsSuffice(p, p.args[IndexFillTensor::self], 0); })
                               .Does([](const Call& c) -> Status {
                                 StartFrom(c, c.args[IndexFillTensor::self], c.args[IndexFillTensor::out]);
                                 return FillAt(c, c.args[IndexFillTensor::out], c.args[IndexFillTensor::dim],
@@ -271,12 +299,13 @@ NPU_OP(IndexFillTensor) = Op<IndexFillTensor>()
                                               IndexFillTensor::index, IndexFillTensor::self);
                               });
 NPU_OP(InplaceIndexFillTensor) = Op<InplaceIndexFillTensor>()
-                                     .Rules(DtypeIn(InplaceIndexFillTensor::selfRef, kReals),
+                                     .Rules(DtypeIn(InplaceIndexFillTensor::selfRef, kReals | kComplexes),
                                             DimInRange(InplaceIndexFillTensor::dim, InplaceIndexFillTensor::selfRef))
                                      .Uses(InplaceIndexFillTensor::value, InplaceIndexFillTensor::index)
                                      .Samples(InplaceIndexFillTensor::index, "[[0], [0, -1]]")
                                      .Tolerance("exact")
                                      .Like("selfRef.index_fill_(dim, torch.tensor(index), value)")
+                                     .Prepares([](Planning& p) { return PartsSuffice(p, p.args[InplaceIndexFillTensor::selfRef], 0); })
                                      .Does([](const Call& c) -> Status {
                                        return FillAt(c, c.args[InplaceIndexFillTensor::selfRef],
                                                      c.args[InplaceIndexFillTensor::dim],
@@ -288,7 +317,7 @@ NPU_OP(InplaceIndexFillTensor) = Op<InplaceIndexFillTensor>()
 using abi::IndexPutImpl;
 NPU_OP(IndexPutImpl) =
     Op<IndexPutImpl>()
-        .Rules(DtypeIn(IndexPutImpl::selfRef, kReals), DtypeIn(IndexPutImpl::values, kReals))
+        .Rules(DtypeIn(IndexPutImpl::selfRef, kReals | kComplexes), DtypeIn(IndexPutImpl::values, kReals | kComplexes))
         .Uses(IndexPutImpl::indices, IndexPutImpl::accumulate, IndexPutImpl::unsafe)
         .Samples(IndexPutImpl::indices, "[[torch.tensor([0, -1])], [torch.tensor([[0], [1]])]]")
         .Tolerance("accumulated")
@@ -296,12 +325,22 @@ NPU_OP(IndexPutImpl) =
         .Prepares([](Planning& plan) -> Status {
           const Tensor &self = plan.args[IndexPutImpl::selfRef], &values = plan.args[IndexPutImpl::values];
           if (values.Numel() == 0) return {};
+          if (IsComplex(self.dtype) || IsComplex(values.dtype)) {
+            NPU_TRY(PartsSuffice(plan, self, 0));
+            if (self.dtype != values.dtype) {
+              return plan.Refuse("values is {}, but selfRef is {}.", Name(values.dtype), Name(self.dtype))
+                  .Remedy("Cast values to the type of selfRef.");
+            }
+          }
+          if (HasMask(plan.args[IndexPutImpl::indices])) return {};
           IndexList list;
           NPU_TRY(ReadIndexList(plan.op.name, plan.args[IndexPutImpl::indices], self.rank, &list));
           // Clients name at least one place. An index without elements looks like an undefined one: when there is no
           // other, a mask was false everywhere and nothing is put.
           if (list.dims.empty()) return {};
           const Dims wanted = IndexedShape(self, list);
+          if (IsComplex(self.dtype) && wanted.rank == kMaxRank)
+            return plan.Refuse("complex values of {} dimensions are put; at most {} are supported.", wanted.rank, kMaxRank - 1);
           if (npu::ExpandsTo(values.Shape(), wanted.Span())) return {};
           return plan
               .Refuse("values has shape {}, which cannot be expanded to that of the selection, {}.",
@@ -312,9 +351,15 @@ NPU_OP(IndexPutImpl) =
           const Tensor& self = c.args[IndexPutImpl::selfRef];
           if (c.args[IndexPutImpl::values].Numel() == 0) return {};
           IndexList list;
-          NPU_TRY(ReadIndexList(c.op.name, c.args[IndexPutImpl::indices], self.rank, &list));
-          if (list.dims.empty()) return {};
-          const Tensor values = Expanded(c.args[IndexPutImpl::values], IndexedShape(self, list).Span());
+          NPU_TRY(ReadIndexList(c, c.args[IndexPutImpl::indices], self, &list));
+          if (list.dims.empty() || list.shape.Numel() == 0) return {};
+          const Dims selected = IndexedShape(self, list);
+          if (!npu::ExpandsTo(c.args[IndexPutImpl::values].Shape(), selected.Span())) {
+            return Error(Code::kTaskException, "{}: values has shape {}, which cannot be expanded to the selection, {}.", c.op.name,
+                         ShapeText(c.args[IndexPutImpl::values].Shape()), ShapeText(selected.Span()))
+                .Remedy("Give one value, or as many as the mask has true elements.");
+          }
+          const Tensor values = Expanded(c.args[IndexPutImpl::values], selected.Span());
           return CheckIndex(c, IndexPutImpl::indices, IndexPutImpl::selfRef,
                             simd::IndexPut(self, list.pointers, values, c.args[IndexPutImpl::accumulate], c.parallel));
         });

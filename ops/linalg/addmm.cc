@@ -6,7 +6,10 @@
 namespace npu::ops {
 namespace {
 
-ProductTerms Terms(const Scalar& alpha, const Scalar& beta, const Tensor* self) { return {alpha.re, beta.re, self}; }
+std::complex<double> Number(const Scalar& s) { return {s.re, s.im}; }
+ProductTerms Terms(const Scalar& alpha, const Scalar& beta, const Tensor* self) {
+  return {Number(alpha), Number(beta), self};
+}
 
 }  // namespace
 
@@ -92,7 +95,7 @@ NPU_OP(Addbmm) = Op<Addbmm>()
                          return m;
                        };
                        const int64_t batch = b1.shape[0];
-                       const double alpha = c.args[Addbmm::alpha].re, beta = c.args[Addbmm::beta].re;
+                       const std::complex<double> alpha = Number(c.args[Addbmm::alpha]), beta = Number(c.args[Addbmm::beta]);
                        if (batch == 0) {  // a product of no terms leaves beta * self
                          Tensor none1 = out, none2 = out;
                          none1.shape[1] = none2.shape[0] = 0;

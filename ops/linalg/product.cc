@@ -128,7 +128,7 @@ Status RunProduct(const Call& c, const Tensor& a, const Tensor& b, const Tensor&
   BatchStrides(a, 2, batch_rank, &p.a);
   BatchStrides(b, 2, batch_rank, &p.b);
   p.alpha = terms.alpha;
-  if (terms.self != nullptr && terms.beta != 0) {
+  if (terms.self != nullptr && terms.beta != 0.0) {
     p.beta = terms.beta;
     p.self = result(Expanded(*terms.self, out.Shape()));
   }

@@ -4,6 +4,8 @@
 //       .Does([](const Call& c) { return RunProduct(c, c.args[Mm::self], c.args[Mm::mat2], c.args[Mm::out]); });
 #pragma once
 
+#include <complex>
+
 #include "ops/core/builder.h"
 #include "ops/core/rule.h"
 
@@ -29,7 +31,7 @@ consteval Rule Addend(TensorToken self, TensorToken out) { return Bind(kAddend, 
 
 // out = alpha * (a @ b) + beta * self; self may be null.
 struct ProductTerms {
-  double alpha = 1, beta = 0;
+  std::complex<double> alpha = 1, beta = 0;
   const Tensor* self = nullptr;
 };
 Status RunProduct(const Call& c, const Tensor& a, const Tensor& b, const Tensor& out, const ProductTerms& terms = {});

@@ -10,9 +10,9 @@ using namespace rule;  // NOLINT(google-build-using-namespace)
 using abi::Cumsum, abi::Cumprod, abi::Cummax, abi::Cummin;
 NPU_OP(Cumsum) = Op<Cumsum>()
     .Required(Cumsum::out)
-    .Rules(DtypeIn(Cumsum::self, kReals), SameShape(Cumsum::self, Cumsum::out), DtypeIs(Cumsum::out, Cumsum::dtype),
-           DtypeIn(Cumsum::out, kReals), DimInRange(Cumsum::dim, Cumsum::self))
-    .Samples(Cumsum::dtype, "[torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32]")
+    .Rules(DtypeIn(Cumsum::self, kReals | kComplexes), SameShape(Cumsum::self, Cumsum::out), DtypeIs(Cumsum::out, Cumsum::dtype),
+           DtypeIn(Cumsum::out, kReals | kComplexes), DimInRange(Cumsum::dim, Cumsum::self))
+    .Samples(Cumsum::dtype, "[torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.complex64]")
     .Tolerance("accumulated")
     .Like("torch.cumsum(self, dim, dtype=dtype)")
     .Does([](const Call& c) -> Status {
@@ -21,8 +21,8 @@ NPU_OP(Cumsum) = Op<Cumsum>()
       return {};
     });
 NPU_OP(Cumprod) = Op<Cumprod>()
-    .Rules(DtypeIn(Cumprod::input, kReals), SameShape(Cumprod::input, Cumprod::out), DtypeIs(Cumprod::out, Cumprod::dtype),
-           DtypeIn(Cumprod::out, kReals))
+    .Rules(DtypeIn(Cumprod::input, kReals | kComplexes), SameShape(Cumprod::input, Cumprod::out), DtypeIs(Cumprod::out, Cumprod::dtype),
+           DtypeIn(Cumprod::out, kReals | kComplexes))
     .Uses(Cumprod::dim)
     .Samples(Cumprod::dim, "[0, -1]")
     .Tolerance("accumulated")

@@ -53,7 +53,7 @@ NPU_OP(Mean) = Op<Mean>()
 
 using abi::Prod;
 NPU_OP(Prod) = Op<Prod>()
-    .Rules(DtypeIn(Prod::self, kReals), ReducedAll(Prod::self, Prod::out), DtypeIs(Prod::out, Prod::dtype), DtypeIn(Prod::out, kReals))
+    .Rules(DtypeIn(Prod::self, kReals | kComplexes), ReducedAll(Prod::self, Prod::out), DtypeIs(Prod::out, Prod::dtype), DtypeIn(Prod::out, kReals | kComplexes))
     .Samples(Prod::dtype, kRealTypes)
     .Tolerance("accumulated")
     .Like("torch.prod(self, dtype=dtype)")
@@ -67,8 +67,8 @@ NPU_OP(Prod) = Op<Prod>()
 
 using abi::ProdDim;
 NPU_OP(ProdDim) = Op<ProdDim>()
-    .Rules(DtypeIn(ProdDim::self, kReals), ReducedDim(ProdDim::self, ProdDim::dim, ProdDim::keepDim, ProdDim::out),
-           DtypeIs(ProdDim::out, ProdDim::dtype), DtypeIn(ProdDim::out, kReals))
+    .Rules(DtypeIn(ProdDim::self, kReals | kComplexes), ReducedDim(ProdDim::self, ProdDim::dim, ProdDim::keepDim, ProdDim::out),
+           DtypeIs(ProdDim::out, ProdDim::dtype), DtypeIn(ProdDim::out, kReals | kComplexes))
     .Samples(ProdDim::dtype, kRealTypes)
     .Tolerance("accumulated")
     .Like("torch.prod(self, dim, keepDim, dtype=dtype)")
@@ -81,7 +81,7 @@ NPU_OP(ProdDim) = Op<ProdDim>()
 
 using abi::Norm;
 NPU_OP(Norm) = Op<Norm>()
-    .Rules(DtypeIn(Norm::self, kFloats), Reduced(Norm::self, Norm::dim, Norm::keepdim, Norm::out), DtypeIn(Norm::out, kFloats))
+    .Rules(DtypeIn(Norm::self, kFloats | kComplexes), Reduced(Norm::self, Norm::dim, Norm::keepdim, Norm::out), DtypeIn(Norm::out, kFloats))
     .Uses(Norm::pScalar)
     .Samples(Norm::pScalar, "[2.0, 1.0, 0.0, 3.0, float('inf'), -float('inf'), 0.5]")
     .Tolerance("accumulated")
@@ -94,7 +94,7 @@ NPU_OP(Norm) = Op<Norm>()
 
 using abi::LinalgVectorNorm;
 NPU_OP(LinalgVectorNorm) = Op<LinalgVectorNorm>()
-    .Rules(DtypeIn(LinalgVectorNorm::self, kFloats),
+    .Rules(DtypeIn(LinalgVectorNorm::self, kFloats | kComplexes),
            Reduced(LinalgVectorNorm::self, LinalgVectorNorm::dims, LinalgVectorNorm::keepDims, LinalgVectorNorm::out),
            DtypeIn(LinalgVectorNorm::out, kFloats))
     .Uses(LinalgVectorNorm::ord, LinalgVectorNorm::dtype)

@@ -193,6 +193,11 @@ class Placed:
 
     def handle(self) -> int:
         t = self.tensor
+        if hasattr(t, "card"):  # a storage in a layout of the card: (format, shape of the view, its strides)
+            number, shape, strides = t.card
+            ints = lambda values: (C.c_int64 * len(values))(*values)  # noqa: E731
+            return backend().base.aclCreateTensor(ints(shape), C.c_uint64(len(shape)), ACL[t.dtype], ints(strides), C.c_int64(0), number,
+                                                  ints(t.shape), C.c_uint64(t.dim()), C.c_void_p(self.memory.data))
         rank = t.dim()
         sizes, strides = (C.c_int64 * max(rank, 1))(*t.shape), (C.c_int64 * max(rank, 1))(*t.stride())
         storage = (C.c_int64 * 1)(self.memory.size // t.element_size())

@@ -33,12 +33,19 @@ INTS = [torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8]
 CASES: list = []
 
 
-def case(name: str, dtypes: list, times: int = 3):
-    def register(f):
-        CASES.extend(pytest.param(name, f, t, times, id=f"{name}-{str(t).removeprefix('torch.')}") for t in dtypes)
-        return f
+def case_of(cases: list):
+    """The decorator that adds to a table of cases; other files have tables of their own."""
+    def case(name: str, dtypes: list, times: int = 3):
+        def register(f):
+            cases.extend(pytest.param(name, f, t, times, id=f"{name}-{str(t).removeprefix('torch.')}") for t in dtypes)
+            return f
 
-    return register
+        return register
+
+    return case
+
+
+case = case_of(CASES)
 
 
 def draw(shape, t=torch.float32, low=None, high=None):
@@ -89,6 +96,10 @@ def seeded(*what) -> random.Random:
 
 @pytest.mark.parametrize("name, make, dtype, times", CASES)
 def test_operator(name, make, dtype, times):
+    check(name, make, dtype, times)
+
+
+def check(name, make, dtype, times):
     for number in range(times):
         r = seeded(name, dtype, number)
         inputs, outputs, terms = make(dtype, r)

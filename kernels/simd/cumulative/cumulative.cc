@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <limits>
 
 #include "kernels/simd/copy/copy.h"
 #include "kernels/simd/reduce/reduce.h"
+#include "kernels/simd/rows/dense.h"
 #include "kernels/simd/rows/for_rows.h"
+#include "kernels/simd/rows/scratch.h"
 
 namespace npu::simd {
 namespace {
@@ -14,6 +17,11 @@ namespace {
 // Integers run in i64 when the result is an integer; all else in f64, which holds every input exactly enough to round once.
 template <class Step>
 void Run(const Tensor& x, int dim, const Tensor& out, Parallel& parallel, const Step& step) {
+  Tensor parts;
+  if (out.dtype != DType::b8 && RealView(x, &parts)) {  // torch drops the imaginary parts
+    --parts.rank;
+    return Run(parts, dim, out, parallel, step);
+  }
   if (ConvertsFirst(x.dtype, out.dtype)) {
     Copy(x, out, parallel);
     return Run(out, dim, out, parallel, step);
@@ -34,15 +42,34 @@ void Run(const Tensor& x, int dim, const Tensor& out, Parallel& parallel, const 
   else run(float{}, double{});
 }
 
+// Complex rows through pairs of f64.
+template <class Step>
+void RunComplex(const Tensor& x, int dim, const Tensor& out, const Step& step) {
+  const int64_t n = x.Numel();
+  if (n == 0) return;
+  Scratch<double> pairs(2 * n);
+  LoadPairs(x, pairs.data());
+  auto* v = reinterpret_cast<std::complex<double>*>(pairs.data());
+  const int64_t length = x.rank == 0 ? 1 : x.shape[static_cast<size_t>(dim)];
+  int64_t inner = 1;
+  for (int d = dim + 1; d < x.rank; ++d) inner *= x.shape[static_cast<size_t>(d)];
+  for (int64_t i = 0; i < n; ++i) {
+    if (i / inner % length != 0) v[i] = step(v[i - inner], v[i]);
+  }
+  StorePairs(pairs.data(), out);
+}
+
 }  // namespace
 
 void CumSum(const Tensor& x, int dim, const Tensor& out, Parallel& parallel) {
+  if (IsComplex(out.dtype)) return RunComplex(x, dim, out, [](auto a, auto b) { return a + b; });
   Run(x, dim, out, parallel, []<class C>(C a, C b) {
     if constexpr (std::is_integral_v<C>) return static_cast<C>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
     else return a + b;
   });
 }
 void CumProd(const Tensor& x, int dim, const Tensor& out, Parallel& parallel) {
+  if (IsComplex(out.dtype)) return RunComplex(x, dim, out, [](auto a, auto b) { return a * b; });
   Run(x, dim, out, parallel, []<class C>(C a, C b) {
     if constexpr (std::is_integral_v<C>) return static_cast<C>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
     else return a * b;

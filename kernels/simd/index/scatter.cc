@@ -9,6 +9,7 @@
 #include "kernels/simd/index/index.h"
 #include "kernels/simd/index/indices.h"
 #include "kernels/simd/rows/convert.h"
+#include "kernels/simd/rows/dense.h"
 #include "kernels/simd/rows/scratch.h"
 #include "kernels/simd/sort/radix.h"
 
@@ -105,12 +106,36 @@ void CombineAny(const Tensor& self, const int64_t* target, int64_t count, const 
   }
 }
 
+// Complex numbers are moved and added by their parts: the same call on real tensors with a last dimension of 2. 0-d tensors
+// become vectors first, so that the axis stays an axis.
+Tensor AsVector(const Tensor& t) {
+  Tensor v = t;
+  if (t.rank == 0) {
+    v.rank = 1;
+    v.shape[0] = v.strides[0] = 1;
+  }
+  return v;
+}
+Tensor Parts(const Tensor& t) {
+  Tensor parts;
+  RealView(AsVector(t), &parts);
+  return parts;
+}
+
 }  // namespace
 
 IndexResult Scatter(const Tensor& self, int dim, const Tensor& index, const Tensor& src, Combine combine, bool include_self,
                     Parallel& parallel) {
   const int64_t total = index.Numel();
   if (total == 0) return {};
+  if (IsComplex(self.dtype)) {
+    Tensor twice = AsVector(index);
+    twice.shape[static_cast<size_t>(twice.rank)] = 2;
+    twice.strides[static_cast<size_t>(twice.rank++)] = 0;
+    auto bad = Scatter(Parts(self), dim, twice, Parts(src), combine, include_self, parallel);
+    if (bad) bad->position /= 2;
+    return bad;
+  }
   const auto at = static_cast<size_t>(dim);
   const int64_t size = self.rank == 0 ? 1 : self.shape[at];
   const int64_t axis_step = self.rank == 0 ? 1 : self.strides[at];
@@ -175,6 +200,7 @@ IndexResult Scatter(const Tensor& self, int dim, const Tensor& index, const Tens
 
 IndexResult IndexPut(const Tensor& self, std::span<const Tensor* const> indices, const Tensor& values, bool accumulate,
                      Parallel& parallel) {
+  if (IsComplex(self.dtype)) return IndexPut(Parts(self), indices, Parts(values), accumulate, parallel);
   Indexed space;
   space.Build(self, indices, values);
   Scratch<int64_t> places(space.count), from(space.count);
@@ -189,6 +215,7 @@ IndexResult IndexPut(const Tensor& self, std::span<const Tensor* const> indices,
 
 IndexResult IndexAdd(const Tensor& self, int dim, const Tensor& index, const Tensor& source, double alpha,
                      Parallel& parallel) {
+  if (IsComplex(self.dtype)) return IndexAdd(Parts(self), dim, index, Parts(source), alpha, parallel);
   const int64_t count = index.Numel();
   const auto at = static_cast<size_t>(dim);
   const int64_t size = self.rank == 0 ? 1 : self.shape[at];
@@ -214,15 +241,17 @@ IndexResult IndexFill(const Tensor& self, int dim, std::span<const int64_t> inde
   std::vector<int64_t> positions(index.begin(), index.end());
   FirstBad bad;
   if (!bad.Check(positions.data(), static_cast<int64_t>(positions.size()), size, true, 0)) return bad.Result(dim, size);
-  const Tensor constant{const_cast<void*>(value), self.dtype, 0, {}, {}};
+  const Tensor to = IsComplex(self.dtype) ? Parts(self) : self;
+  const Tensor constant{const_cast<void*>(value), to.dtype, 0, {}, {}};
   std::vector<int64_t> from(positions.size(), 0);
   Walk<2> slice;
-  for (int d = 0; d < self.rank; ++d) {
+  for (int d = 0; d < to.rank; ++d) {
     const auto i = static_cast<size_t>(d);
-    if (d != dim) slice.Add(self.shape[i], {self.strides[i], 0});
+    const bool part = IsComplex(self.dtype) && d + 1 == to.rank;
+    if (d != dim) slice.Add(to.shape[i], {to.strides[i], part ? 1 : 0});
   }
-  for (int64_t& p : positions) p *= self.rank == 0 ? 1 : self.strides[at];
-  CombineAny(self, positions.data(), static_cast<int64_t>(positions.size()), constant, from.data(), slice, Combine::kSet,
+  for (int64_t& p : positions) p *= to.rank == 0 ? 1 : to.strides[at];
+  CombineAny(to, positions.data(), static_cast<int64_t>(positions.size()), constant, from.data(), slice, Combine::kSet,
              true, 1, parallel);
   return {};
 }

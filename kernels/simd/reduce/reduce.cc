@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <cstddef>
 #include <limits>
 
@@ -43,18 +44,6 @@ void Dispatch(Compute compute, const Tensor& x, uint32_t dims, Fold fold, const 
 }
 
 constexpr auto kAsIs = [](auto v) { return v; };
-
-// A complex tensor as a real one with a last dimension of 2.
-bool RealView(const Tensor& x, Tensor* real) {
-  if ((x.dtype != DType::c64 && x.dtype != DType::c128) || x.rank == kMaxRank) return false;
-  *real = x;
-  real->dtype = x.dtype == DType::c64 ? DType::f32 : DType::f64;
-  for (int d = 0; d < x.rank; ++d) real->strides[static_cast<size_t>(d)] *= 2;
-  real->shape[static_cast<size_t>(x.rank)] = 2;
-  real->strides[static_cast<size_t>(x.rank)] = 1;
-  ++real->rank;
-  return true;
-}
 
 // A tensor in another type.
 class Cast {
@@ -148,7 +137,40 @@ void Mean(const Tensor& x, uint32_t dims, const Tensor& out, Parallel& parallel)
   const double n = static_cast<double>(ReducedCount(x, dims));
   Dispatch(ComputeFor(x.dtype, out.dtype), x, dims, kSum, out, parallel, [n](auto v) { return static_cast<double>(v) / n; });
 }
+// The elements of each kept position, in row-major order, multiplied in double precision.
+void ComplexProd(const Tensor& x, uint32_t dims, const Tensor& out, Parallel& parallel) {
+  Walk<1> kept, reduced;
+  const Cast wide(x, DType::c128, parallel);
+  const Tensor& w = *wide;
+  for (int d = 0; d < x.rank; ++d) {
+    const auto i = static_cast<size_t>(d);
+    (dims >> d & 1u ? reduced : kept).Add(w.shape[i], {w.strides[i]});
+  }
+  const int64_t n = KeptCount(x, dims), length = ReducedCount(x, dims);
+  Scratch<std::complex<double>> products(n);
+  const auto* from = w.As<const std::complex<double>>();
+  parallel.For(n, RowsPerBlock(length), [&](int64_t begin, int64_t end) {
+    Walk<1> k = kept, r = reduced;
+    if (length > 0) k.Seek(begin);
+    for (int64_t i = begin; i < end; ++i) {
+      std::complex<double> v = 1;
+      if (length > 0) r.Seek(0);
+      for (int64_t j = 0; j < length; ++j, r.Next()) v *= from[k.offset[0] + r.offset[0]];
+      products[i] = v;
+      if (length > 0) k.Next();
+    }
+  });
+  StorePairs(reinterpret_cast<const double*>(products.data()), out);
+}
+
 void Prod(const Tensor& x, uint32_t dims, const Tensor& out, Parallel& parallel) {
+  if (IsComplex(out.dtype)) return ComplexProd(x, dims, out, parallel);
+  Tensor parts;
+  if (out.dtype != DType::b8 && RealView(x, &parts)) {
+    // Converting to a real type drops the imaginary parts, as in torch.
+    --parts.rank;
+    return Prod(parts, dims, out, parallel);
+  }
   if (ConvertsFirst(x.dtype, out.dtype)) return Prod(*Cast(x, out.dtype, parallel), dims, out, parallel);
   Dispatch(ComputeFor(x.dtype, out.dtype), x, dims, kProd, out, parallel, kAsIs);
 }
@@ -171,6 +193,15 @@ void CountNonZero(const Tensor& x, uint32_t dims, const Tensor& out, Parallel& p
 }
 
 void Norm(const Tensor& x, uint32_t dims, double p, const Tensor& out, Parallel& parallel) {
+  if (IsComplex(x.dtype)) {  // of the absolute values
+    const int64_t n = x.Numel();
+    Scratch<double> pairs(2 * n);
+    LoadPairs(x, pairs.data());
+    for (int64_t i = 0; i < n; ++i) pairs[i] = std::hypot(pairs[2 * i], pairs[2 * i + 1]);
+    Tensor sizes = x;
+    sizes.dtype = DType::f64;
+    return Norm(DenseLike(sizes, pairs.data()), dims, p, out, parallel);
+  }
   const Compute c = ComputeFor(x.dtype, out.dtype);
   if (p == 0) return Dispatch(c, x, dims, kNonZero, out, parallel, kAsIs);
   if (p == 1) return Dispatch(c, x, dims, kSumAbs, out, parallel, kAsIs);
