@@ -13,8 +13,8 @@ import xml.etree.ElementTree as ElementTree
 
 
 def room_of(file: pathlib.Path, case: ElementTree.Element) -> str:
-    """ctest names its tests room.Suite.Test; pytest's file is named after its room."""
-    return case.get("name", "").split(".")[0] if file.stem.startswith("ctest") else file.stem
+    """ctest names its tests room.Suite.Test; pytest's file is named after its room, or room--file."""
+    return case.get("name", "").split(".")[0] if file.stem.startswith("ctest") else file.stem.split("--")[0]
 
 
 def outcome_of(case: ElementTree.Element) -> str:
