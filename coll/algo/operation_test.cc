@@ -274,7 +274,7 @@ TEST_P(Operations, ADifferentCallIsAnErrorOnEveryRankThatNamesBoth) {
                    text.find(last) != std::string::npos && text.find("100 x fp32") != std::string::npos &&
                    text.find("101 x fp32") != std::string::npos,
                "%s", text.c_str());
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // all have seen it
+    rank.Meet();  // all have seen it
     std::fflush(nullptr);
     ::_exit(0);
   });
@@ -294,7 +294,7 @@ TEST_P(Operations, AReceiveOfAnotherCountIsRefusedOnBothSides) {
       const Status status = rank.Do(std::vector<PairItem>{item});
       RANK_CHECK(status.code() == Code::kCommMismatch, "%s", status.Message().c_str());
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    rank.Meet();
     std::fflush(nullptr);
     ::_exit(0);
   });

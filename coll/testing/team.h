@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -71,13 +72,23 @@ class Rank {
   Team team;
   std::byte* memory = nullptr;  // of this rank
   uint32_t seed = 0;
+  std::atomic<uint32_t>* met = nullptr;  // shared by all ranks
 
+  // Waits until every rank has come here, outside of what is tested; a rank that has failed is not waited for long.
+  void Meet() {
+    const uint32_t all = team.size * ++meetings_;
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    met->fetch_add(1);
+    while (met->load() < all && std::chrono::steady_clock::now() < limit) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
   Place PlaceOf(const std::byte* at, uint64_t bytes) const {
     return {team.rank, 0, static_cast<uint64_t>(at - memory), bytes};
   }
   Status Do(Operation& operation) {
     bool done = false;
-    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(90);
     while (true) {
       NPU_TRY(operation.Advance(parallel_, &done));
       if (done) return {};
@@ -104,6 +115,7 @@ class Rank {
  private:
   SerialParallel parallel_;
   uint64_t seq_ = 0;
+  uint32_t meetings_ = 0;
   std::atomic<uint64_t> finished_{0};
   std::vector<uint64_t> sent_, received_;
 };
@@ -115,6 +127,9 @@ inline std::vector<int> RunTeam(const TeamOptions& options, const std::function<
   std::printf("seed %u\n", seed);
   void* shared =
       ::mmap(nullptr, kMemoryOfRank * n, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  // Zero is a good atomic; the page outlives every rank.
+  auto* met = static_cast<std::atomic<uint32_t>*>(
+      ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   auto block = ControlBlock::Make(n);
   const bool sockets = options.tcp || options.islands > 1;
   std::vector<std::vector<int>> ends(n, std::vector<int>(n, -1));
@@ -138,6 +153,7 @@ inline std::vector<int> RunTeam(const TeamOptions& options, const std::function<
     {
       Rank rank;
       rank.seed = seed;
+      rank.met = met;
       rank.memory = static_cast<std::byte*>(shared) + r * kMemoryOfRank;
       FakeHost host(static_cast<std::byte*>(shared));
       std::vector<Member> members(n);
@@ -184,9 +200,9 @@ inline std::vector<int> RunTeam(const TeamOptions& options, const std::function<
                        }())
                        .ok(),
                    "last barrier");
+      if (sockets) rank.Meet();  // the pump has sent everything
     }
     std::fflush(nullptr);
-    std::this_thread::sleep_for(std::chrono::milliseconds(sockets ? 50 : 0));  // what the pump still has to send
     ::_exit(0);
   }
   for (auto& row : ends) {
@@ -201,6 +217,7 @@ inline std::vector<int> RunTeam(const TeamOptions& options, const std::function<
     codes.push_back(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
   }
   ::munmap(shared, kMemoryOfRank * n);
+  ::munmap(met, 4096);
   return codes;
 }
 

@@ -212,7 +212,7 @@ TEST_F(MachineTest, LockOfAKilledProcessIsFree) {
   child.Kill();
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_TRUE(Enter(Config()).ok());
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 60s);  // a hang
 }
 
 TEST_F(MachineTest, ForkedChildIsAProcessOfItsOwn) {
@@ -328,14 +328,14 @@ TEST_F(MachineTest, BellWakesAnotherProcess) {
     for (int i = 0; i < 200; ++i) {
       const uint32_t seen = BellCount(**mine);
       Ring(**mine, slot);
-      if (!AwaitBell(**mine, seen, Deadline::In(10s))) return 2;
+      if (!AwaitBell(**mine, seen, Deadline::In(60s))) return 2;
     }
     return 0;
   });
   const uint32_t peer = static_cast<uint32_t>(child.Receive());
   uint32_t seen = 0;
   for (int i = 0; i < 200; ++i) {
-    ASSERT_TRUE(AwaitBell(**machine, seen, Deadline::In(10s)));
+    ASSERT_TRUE(AwaitBell(**machine, seen, Deadline::In(60s)));
     seen = BellCount(**machine);
     Ring(**machine, peer);
   }

@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 
 constexpr int kRemote = 507057;
 
-// The last rank is killed between two calls; the others learn it in less than a second at the next synchronise.
+// The last rank is killed between two calls; the others learn it at the next synchronise.
 TEST(Body, DISABLED_Kill) {
   Process p;
   p.Start(p.rank);
@@ -32,7 +32,7 @@ TEST(Body, DISABLED_Kill) {
       HcclAllReduce(big.at(), big.at(), large ? 2 << 20 : 100, HCCL_DATA_TYPE_FP32, HCCL_REDUCE_SUM, comm, p.stream));
   EXPECT_EQ(aclrtSynchronizeStream(p.stream), kRemote);
   const std::string text = RecentError();
-  EXPECT_LT(Clock::now() - start, milliseconds(1500));
+  EXPECT_LT(Clock::now() - start, kHung);  // by default a collective may take half an hour
   EXPECT_THAT(text, HasSubstr("rank " + std::to_string(p.ranks - 1)));
   HcclResult async = HCCL_SUCCESS;
   HCCL_OK(HcclGetCommAsyncError(comm, &async));
@@ -63,7 +63,7 @@ TEST(Body, DISABLED_Differ) {
   HCCL_OK(HcclAllReduce(data.at(), data.at(), odd ? 99 : 100, HCCL_DATA_TYPE_FP32,
                         odd ? HCCL_REDUCE_MAX : HCCL_REDUCE_SUM, comm, p.stream));
   EXPECT_NE(aclrtSynchronizeStream(p.stream), 0);
-  EXPECT_LT(Clock::now() - start, seconds(2));
+  EXPECT_LT(Clock::now() - start, kHung);
   const std::string text = RecentError();
   EXPECT_THAT(text, HasSubstr("EI0005"));
   EXPECT_THAT(text, HasSubstr("rank 0 calls HcclAllReduce of 100 x fp32, sum"));
@@ -79,6 +79,9 @@ TEST(Body, DISABLED_Absent) {
   Process p;
   p.Start(p.rank);
   HcclRootInfo info;
+  // Only rank 1 is to be late, however long it takes to start a process here.
+  if (p.rank == 2) p.Tell(4);
+  if (p.rank == 0) p.Await(4);
   p.RootInfo(0, &info);
   if (p.rank == 1) return;
   HcclComm comm = nullptr;
@@ -108,8 +111,9 @@ TEST(Body, DISABLED_Never) {
     const std::string text = RecentError();
     EXPECT_THAT(text, HasSubstr("EI0002"));
     EXPECT_THAT(text, HasSubstr("rank 1 (pid"));
+    p.Tell(4);
   } else {
-    std::this_thread::sleep_for(seconds(4));
+    p.Await(4);
   }
 }
 
@@ -161,7 +165,7 @@ TEST(Body, DISABLED_SubGroupPeerDies) {
   const auto start = Clock::now();
   HCCL_OK(HcclAllReduce(data.at(), data.at(), 100, HCCL_DATA_TYPE_FP32, HCCL_REDUCE_SUM, pair, p.stream));
   EXPECT_EQ(aclrtSynchronizeStream(p.stream), kRemote);
-  EXPECT_LT(Clock::now() - start, milliseconds(1500));
+  EXPECT_LT(Clock::now() - start, kHung);  // by default a collective may take half an hour
   EXPECT_THAT(RecentError(), HasSubstr("rank 1"));
 }
 

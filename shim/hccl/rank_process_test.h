@@ -32,6 +32,7 @@ namespace hccl_test {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+constexpr seconds kHung(60);  // nothing takes so long but a hang, on a slow and busy machine too
 
 // What a program has before it sets a field of its own.
 inline HcclCommConfig UnsetConfig() {
@@ -133,6 +134,12 @@ class Ranks {
     }
     return codes;
   }
+  // Whether a rank has ended; its code is still there to be asked for.
+  bool Ended(int rank) const {
+    siginfo_t info{};
+    const auto pid = static_cast<id_t>(pids_[static_cast<size_t>(rank)]);
+    return ::waitid(P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
+  }
   const std::string& directory() const { return directory_; }
   pid_t pid(int rank) const { return pids_[static_cast<size_t>(rank)]; }
 
@@ -155,24 +162,38 @@ class Process {
   }
   // The blob of one of several communicators, made by rank `from`.
   void RootInfo(int which, HcclRootInfo* info, int from = 0) const {
-    const std::string path = std::string(std::getenv("HCCL_TEST_DIRECTORY")) + "/root" + std::to_string(which);
+    const std::string path = Path(which);
     if (rank == from) {
       HCCL_OK(HcclGetRootInfo(info));
       std::ofstream(path + ".part", std::ios::binary).write(info->internal, sizeof info->internal);
       ASSERT_EQ(std::rename((path + ".part").c_str(), path.c_str()), 0);
       return;
     }
-    const auto until = Clock::now() + seconds(30);
+    const auto until = Clock::now() + kHung;
     while (::access(path.c_str(), R_OK) != 0) {
       ASSERT_LT(Clock::now(), until) << "no root info";
       std::this_thread::sleep_for(milliseconds(1));
     }
     std::ifstream(path, std::ios::binary).read(info->internal, sizeof info->internal);
   }
+  // What one rank tells the others beside the communicators; `which` is from 4 to 7.
+  void Tell(int which) const { std::ofstream(Path(which)) << "told"; }
+  void Await(int which) const {
+    const auto until = Clock::now() + kHung;
+    while (::access(Path(which).c_str(), R_OK) != 0) {
+      ASSERT_LT(Clock::now(), until) << "nobody told " << which;
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+  }
   void Join(HcclComm* comm, int which = 0) const {
     HcclRootInfo info;
     RootInfo(which, &info);
     HCCL_OK(HcclCommInitRootInfo(static_cast<uint32_t>(ranks), &info, static_cast<uint32_t>(rank), comm));
+  }
+
+ private:
+  static std::string Path(int which) {
+    return std::string(std::getenv("HCCL_TEST_DIRECTORY")) + "/root" + std::to_string(which);
   }
 };
 

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import json
 import os
-import pathlib
 import subprocess
 import sys
 import uuid
 
 import pytest
+from built import find_tree
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 PYTHONS = {"2.13": os.environ.get("ANYNPU_PYTHON", sys.executable)}
 for _name, _variable in (("2.9", "ANYNPU_PYTHON_29"), ("2.5", "ANYNPU_PYTHON_25")):
     if os.environ.get(_variable):
@@ -36,19 +35,12 @@ print(json.dumps({"version": torch_npu.__version__, "cards": torch.npu.device_co
 """
 
 
-def tree() -> pathlib.Path:
-    found = sorted(ROOT.glob("build/*/tree/set_env.sh"), key=lambda p: p.stat().st_mtime)
-    if not found:
-        pytest.exit("No install tree: build first.", returncode=3)
-    return found[-1].parent
-
-
 @pytest.mark.parametrize("wheel", PYTHONS)
 def test_import(wheel):
     """Through set_env.sh, as a shell user would."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("ANYNPU_", "ASCEND_", "PYTHONPATH"))}
     environment |= {"ANYNPU_MACHINE": "t" + uuid.uuid4().hex[:8], "PROGRAM": LOAD, "PYTHON": PYTHONS[wheel]}
-    command = f'. {tree()}/set_env.sh && exec "$PYTHON" -c "$PROGRAM"'
+    command = f'. {find_tree()}/set_env.sh && exec "$PYTHON" -c "$PROGRAM"'
     done = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr[-3000:]
     said = json.loads(done.stdout.splitlines()[-1])

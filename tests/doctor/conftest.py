@@ -1,22 +1,13 @@
 """The doctor on environments that a script builds. ANYNPU_PROGRAM is the launcher; without it the newest build's is taken."""
 from __future__ import annotations
 
-import os
 import pathlib
 import venv
 
 import pytest
+from built import find_program
 
-from environment import ROOT, Environment
-
-
-def find_program() -> str:
-    if os.environ.get("ANYNPU_PROGRAM"):
-        return os.environ["ANYNPU_PROGRAM"]
-    found = sorted(ROOT.glob("build/*/tree/bin/anynpu"), key=lambda p: p.stat().st_mtime)
-    if not found:
-        pytest.exit("No anynpu program: build first, or set ANYNPU_PROGRAM.", returncode=3)
-    return str(found[-1])
+from environment import Environment
 
 
 @pytest.fixture(scope="session")

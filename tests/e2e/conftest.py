@@ -19,6 +19,7 @@ import time
 import uuid
 
 import pytest
+from built import find_program
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -26,15 +27,6 @@ SEED = int(os.environ.get("ANYNPU_SEED", str(time.time_ns() % 1_000_000)))
 WHEELS = {"2.13": os.environ.get("ANYNPU_PYTHON", sys.executable)}
 if os.environ.get("ANYNPU_PYTHON_29"):
     WHEELS["2.9"] = os.environ["ANYNPU_PYTHON_29"]
-
-
-def find_program() -> str:
-    if os.environ.get("ANYNPU_PROGRAM"):
-        return os.environ["ANYNPU_PROGRAM"]
-    found = sorted(ROOT.glob("build/*/tree/bin/anynpu"), key=lambda p: p.stat().st_mtime)
-    if not found:
-        pytest.exit("No anynpu program: build first, or set ANYNPU_PROGRAM.", returncode=3)
-    return str(found[-1])
 
 
 def pytest_report_header(config):

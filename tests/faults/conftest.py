@@ -5,21 +5,15 @@ Environment:
 """
 from __future__ import annotations
 
-import os
 import pathlib
 import sys
 
 import pytest
+from built import ROOT, find_tree
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "gen"))
 
 
 @pytest.fixture(scope="session")
 def tree() -> pathlib.Path:
-    if os.environ.get("ANYNPU_TREE"):
-        return pathlib.Path(os.environ["ANYNPU_TREE"])
-    found = sorted(ROOT.glob("build/*/tree/set_env.sh"), key=lambda p: p.stat().st_mtime)
-    if not found:
-        pytest.exit("No install tree: build first, or set ANYNPU_TREE.", returncode=3)
-    return found[-1].parent
+    return find_tree()

@@ -22,8 +22,8 @@ using namespace std::chrono_literals;
 
 Settings Quick() {
   Settings settings;
-  settings.connect_timeout = 5s;
-  settings.connect_seconds = 5s;
+  settings.connect_timeout = 30s;
+  settings.connect_seconds = 30s;
   settings.address = "127.0.0.1";
   return settings;
 }
@@ -171,7 +171,7 @@ TEST(Meeting, TheBlobOfAnotherJobIsRefused) {
   ASSERT_FALSE(all.ok());
   EXPECT_EQ(all.status().code(), Code::kInvalidParam);
   EXPECT_NE(std::string(all.status().text()).find("rootInfo"), std::string::npos) << all.status().Message();
-  EXPECT_LT(std::chrono::steady_clock::now() - start, 3s);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 60s);  // a hang
 }
 
 TEST(Meeting, AnotherVersionIsNamed) {

@@ -17,17 +17,9 @@ import urllib.request
 import uuid
 
 import pytest
+from built import find_program as program
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-
-
-def program() -> str:
-    if os.environ.get("ANYNPU_PROGRAM"):
-        return os.environ["ANYNPU_PROGRAM"]
-    found = sorted(ROOT.glob("build/*/tree/bin/anynpu"), key=lambda p: p.stat().st_mtime)
-    if not found:
-        pytest.exit("No anynpu program: build first, or set ANYNPU_PROGRAM.", returncode=3)
-    return str(found[-1])
 
 
 def shipped() -> pathlib.Path:
@@ -46,7 +38,7 @@ def free_port() -> int:
         return s.getsockname()[1]
 
 
-def until(what, seconds: float = 60, every: float = 0.2, say=lambda: ""):
+def until(what, seconds: float = 180, every: float = 0.2, say=lambda: ""):
     """The first true answer of `what`; the time is for a hang, not for speed."""
     end = time.monotonic() + seconds
     while True:
@@ -75,7 +67,7 @@ class Machine:
         self.run("up")
 
     def run(self, *words: str, check: bool = True) -> subprocess.CompletedProcess:
-        done = subprocess.run([program(), *words], env=self.env, capture_output=True, text=True, timeout=60)
+        done = subprocess.run([program(), *words], env=self.env, capture_output=True, text=True, timeout=300)
         assert not check or done.returncode == 0, (words, done.stdout, done.stderr)
         return done
 
@@ -93,7 +85,7 @@ class Machine:
         if child.poll() is None:
             child.terminate()
             try:
-                child.wait(20)
+                child.wait(120)
             except subprocess.TimeoutExpired:
                 child.kill()
                 child.wait()
@@ -165,7 +157,7 @@ class Prometheus:
 
     def close(self) -> None:
         self.process.terminate()
-        self.process.wait(20)
+        self.process.wait(120)
         self.log.close()
 
 

@@ -14,18 +14,10 @@ import time
 import uuid
 
 import pytest
+from built import find_program as program
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SEED = int(os.environ.get("ANYNPU_SEED", str(time.time_ns() % 1_000_000)))
-
-
-def program() -> str:
-    if os.environ.get("ANYNPU_PROGRAM"):
-        return os.environ["ANYNPU_PROGRAM"]
-    found = sorted(ROOT.glob("build/*/tree/bin/anynpu"), key=lambda p: p.stat().st_mtime)
-    if not found:
-        pytest.exit("No anynpu program: build first, or set ANYNPU_PROGRAM.", returncode=3)
-    return str(found[-1])
 
 
 def pytest_report_header(config):
@@ -80,7 +72,7 @@ class Worker:
         self.process = subprocess.Popen(line, env=machine.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.first = self.process.stdout.readline().split()
         if not self.first:
-            raise AssertionError(self.process.communicate(timeout=30)[1])
+            raise AssertionError(self.process.communicate(timeout=120)[1])
         self.pid = self.process.pid
 
     def work(self) -> None:
@@ -92,7 +84,7 @@ class Worker:
     def end(self) -> None:
         pathlib.Path(f"{self.go}.end").touch()
         try:
-            self.process.wait(timeout=30)
+            self.process.wait(timeout=120)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -109,7 +101,7 @@ class Machine:
         self.workers: list[Worker] = []
 
     def __call__(self, *words: str, **more) -> subprocess.CompletedProcess:
-        return subprocess.run([program(), *words], env=self.env | more, capture_output=True, text=True, timeout=120)
+        return subprocess.run([program(), *words], env=self.env | more, capture_output=True, text=True, timeout=300)
 
     def inside(self, *command: str, **more) -> subprocess.CompletedProcess:
         return self("run", "-q", *self.options, "--", *command, **more)
@@ -151,7 +143,7 @@ def machine(make_machine):
     return make_machine()
 
 
-def until(condition, seconds: float = 20):
+def until(condition, seconds: float = 90):
     """What `condition` gives once it is true."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

@@ -79,12 +79,12 @@ def test_operators_fail_in_either_phase(machine):
     machine("inject", "call", "--call", "aclnnMatmulGetWorkspaceSize", "--nth", "2", "--code", "161002")
     worker = machine.worker(size=64)
     worker.work()
-    worker.process.wait(timeout=30)
+    worker.process.wait(timeout=120)
     assert "AssertionError: 161002" in worker.process.stderr.read()
     machine("inject", "call", "--call", "aclnnMatmul", "--nth", "2", "--code", "361001")
     worker = machine.worker(size=64)
     worker.work()
-    worker.process.wait(timeout=30)
+    worker.process.wait(timeout=120)
     assert "AssertionError: 361001" in worker.process.stderr.read()
 
 
@@ -182,6 +182,7 @@ def test_subscribers_hear_of_each_change_once(machine):
     def hear(event):
         e = event.contents
         heard.append((f"{e.event_id:08X}", e.deviceid, e.severity, e.assertion, e.name.decode(), e.raised > 1_000_000_000_000))
+        print("heard", len(heard), flush=True)
     lib.dcmi_init()
     assert ctypes.sizeof(Event) == 360
     print(lib.dcmi_subscribe_fault_event(1, 0, Filter(), hear), flush=True)
@@ -194,9 +195,9 @@ def test_subscribers_hear_of_each_change_once(machine):
     assert client.stdout.readline().strip() == "0"
     machine("inject", "card-lost", "--card", "0")  # not the card that is listened to
     machine("inject", "ecc-double", "--card", "1")
-    time.sleep(0.5)
+    assert client.stdout.readline() == "heard 1\n"
     machine("clear", "ecc-double")
-    time.sleep(0.3)
+    assert client.stdout.readline() == "heard 2\n"
     out, _ = client.communicate("\n", timeout=30)
     assert out.strip() == str([("80E01801", 1, 3, 1, "HBM multi-bit ECC", True), ("80E01801", 1, 0, 0, "HBM multi-bit ECC", True)]) or out.strip() == str(
         [("80E01801", 1, 3, 1, "HBM multi-bit ECC", True), ("80E01801", 1, 3, 0, "HBM multi-bit ECC", True)])
@@ -262,7 +263,7 @@ def two_rounds(machine, between) -> list[str]:
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     first = client.stdout.readline().strip()
     between()
-    rest, err = client.communicate("\n", timeout=60)
+    rest, err = client.communicate("\n", timeout=300)
     assert client.returncode == 0, err
     return [first, rest.strip()]
 

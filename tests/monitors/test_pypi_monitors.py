@@ -26,7 +26,7 @@ def installed(tmp_path_factory):
         if name not in made:
             target = folder / name
             line = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--target", str(target), f"{name}=={PACKAGES[name]}", *NEEDS[name]]
-            done = subprocess.run(line, capture_output=True, text=True, timeout=240)
+            done = subprocess.run(line, capture_output=True, text=True, timeout=600)
             assert done.returncode == 0, done.stderr[-2000:]
             made[name] = str(target)
         return made[name]
@@ -40,7 +40,7 @@ def with_path(machine, folder: str) -> dict:
 
 
 def run(machine, folder: str, *command: str) -> subprocess.CompletedProcess:
-    return subprocess.run([program(), "run", "-q", *machine.options, "--", *command], env=with_path(machine, folder), capture_output=True, text=True, timeout=120)
+    return subprocess.run([program(), "run", "-q", *machine.options, "--", *command], env=with_path(machine, folder), capture_output=True, text=True, timeout=300)
 
 
 def test_nptop(machine, installed):
@@ -79,21 +79,21 @@ def screen(machine, folder: str, command: str, wanted, keys: str = "q") -> str:
     name = f"t{os.getpid()}-{time.monotonic_ns()}"
     line = f"{program()} run -q -- {command}"
     tmux = ["tmux", "-L", name]
-    subprocess.run([*tmux, "new-session", "-d", "-x", "160", "-y", "60", line], env=with_path(machine, folder) | {"TERM": "xterm-256color"}, check=True, timeout=30)
+    subprocess.run([*tmux, "new-session", "-d", "-x", "160", "-y", "60", line], env=with_path(machine, folder) | {"TERM": "xterm-256color"}, check=True, timeout=120)
     text = ""
 
     def shown() -> bool:
         nonlocal text
-        text = subprocess.run([*tmux, "capture-pane", "-p"], capture_output=True, text=True, timeout=30).stdout
+        text = subprocess.run([*tmux, "capture-pane", "-p"], capture_output=True, text=True, timeout=120).stdout
         return wanted(text)
 
     try:
-        until(shown, 40)
+        until(shown, 120)
     except AssertionError as failed:
         raise AssertionError(text) from failed
     finally:
-        subprocess.run([*tmux, "send-keys", keys], capture_output=True, timeout=30)
-        subprocess.run([*tmux, "kill-server"], capture_output=True, timeout=30)
+        subprocess.run([*tmux, "send-keys", keys], capture_output=True, timeout=120)
+        subprocess.run([*tmux, "kill-server"], capture_output=True, timeout=120)
     return text
 
 

@@ -8,9 +8,10 @@ import subprocess
 import sys
 
 import pytest
+from built import find_program
 
 SEED = int(os.environ.get("ANYNPU_SEED", random.randrange(1, 1 << 30)))
-PROGRAM = os.environ.get("ANYNPU_PROGRAM", "anynpu")
+PROGRAM = find_program()
 
 
 def check(folder, *options: str) -> tuple[subprocess.CompletedProcess, list[dict]]:

@@ -11,17 +11,9 @@ import time
 import uuid
 
 import pytest
+from built import find_program as program
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-
-
-def program() -> str:
-    if os.environ.get("ANYNPU_PROGRAM"):
-        return os.environ["ANYNPU_PROGRAM"]
-    found = sorted(ROOT.glob("build/*/tree/bin/anynpu"), key=lambda p: p.stat().st_mtime)
-    if not found:
-        pytest.exit("No anynpu program: build first, or set ANYNPU_PROGRAM.", returncode=3)
-    return str(found[-1])
 
 
 @pytest.fixture
@@ -32,11 +24,11 @@ def machine(tmp_path):
     env |= {"ANYNPU_MACHINE": name, "XDG_CACHE_HOME": str(tmp_path / "cache")}
 
     def run(*words: str, **more) -> subprocess.CompletedProcess:
-        return subprocess.run([program(), *words], env=env | more, capture_output=True, text=True, timeout=60)
+        return subprocess.run([program(), *words], env=env | more, capture_output=True, text=True, timeout=300)
 
     run.name, run.env = name, env
     yield run
-    subprocess.run([program(), "down", "--machine", name], env=env, capture_output=True, timeout=60)
+    subprocess.run([program(), "down", "--machine", name], env=env, capture_output=True, timeout=300)
 
 
 def test_exit_status_and_output_are_the_commands(machine):
@@ -186,7 +178,7 @@ def test_import_anynpu_does_the_same_in_a_running_python(machine):
     (prefix / "lib" / "anynpu").mkdir()
     (prefix / "lib" / "anynpu" / "__init__.py").write_text((package / "anynpu" / "__init__.py").read_text())
     done = subprocess.run([sys.executable, "-c", code], env=machine.env | {"PYTHONPATH": str(prefix / "lib"), "ANYNPU_CARDS": "3"},
-                          capture_output=True, text=True, timeout=60)
+                          capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "(3, 0) True\n"
     assert "software" in done.stderr

@@ -13,8 +13,8 @@ import sys
 import uuid
 
 import pytest
+from built import find_program as program
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 FOUND = 86  # exit code of a program with findings that would have ended well
 
 # case: kind of the finding, and words that must stand in it: who did it, with what, and the cure
@@ -39,14 +39,6 @@ BUGS = {
 DIES = {"custom-kernel-reads-far", "host-reads-device-memory", "host-function-writes-device-memory"}
 
 
-def program() -> str:
-    if os.environ.get("ANYNPU_PROGRAM"):
-        return os.environ["ANYNPU_PROGRAM"]
-    found = sorted(ROOT.glob("build/*/tree/bin/anynpu"), key=lambda p: p.stat().st_mtime)
-    assert found, "no anynpu program: build first, or set ANYNPU_PROGRAM"
-    return str(found[-1])
-
-
 def cases_program() -> str:
     build = pathlib.Path(program()).resolve().parent.parent.parent
     return str(build / "tests" / "strict" / "strict_cases")
@@ -62,7 +54,7 @@ def run(*command: str, option: str = "--strict", env: dict | None = None) -> sub
     words = [program(), "run", "-q", "-n", "2", "--hbm", "1G", "--machine", machine]
     if option:
         words.append(option)
-    return subprocess.run([*words, "--", *command], capture_output=True, text=True, timeout=120, env={**os.environ, **(env or {})})
+    return subprocess.run([*words, "--", *command], capture_output=True, text=True, timeout=600, env={**os.environ, **(env or {})})
 
 
 def findings(text: str) -> list[str]:
