@@ -1,10 +1,14 @@
 #include "base/os/script_line.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstring>
 #include <string_view>
 #include <utility>
 
@@ -36,16 +40,37 @@ bool OfAPackage(std::string_view line) {
   return false;
 }
 
-// What the interpreter writes about the calling thread; empty without one.
-std::string Listing() {
+// The main thread's state in the interpreter, and the process that it belongs to.
+std::atomic<void*> main_state{nullptr};
+std::atomic<pid_t> main_pid{0};
+
+void* OwnState() {
   const auto state = reinterpret_cast<ThreadState>(dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState"));
+  return state == nullptr ? nullptr : state();
+}
+
+// torch names the threads of its backward passes.
+bool InBackwardThread() {
+  char name[16] = {};
+  return prctl(PR_GET_NAME, name) == 0 && std::string_view(name).substr(0, 11) == "pt_autograd";
+}
+
+// Whether the main thread stands still: its frames are read only then.
+bool MainThreadSleeps() {
+  const Fd file(open("/proc/self/stat", O_RDONLY | O_CLOEXEC));
+  char text[256] = {};
+  if (!file || read(file.get(), text, sizeof text - 1) <= 0) return false;
+  const char* state = std::strrchr(text, ')');
+  return state != nullptr && state[1] == ' ' && state[2] == 'S';
+}
+
+// What the interpreter writes about a thread; empty without one.
+std::string Listing(void* state) {
   const auto dump = reinterpret_cast<Dump>(dlsym(RTLD_DEFAULT, "_Py_DumpTraceback"));
   if (state == nullptr || dump == nullptr) return {};
-  void* const mine = state();
-  if (mine == nullptr) return {};
   const Fd file(memfd_create("anynpu-frames", MFD_CLOEXEC));
   if (!file) return {};
-  dump(file.get(), mine);
+  dump(file.get(), state);
   std::string listing(kLongestListing, '\0');
   const ssize_t n = pread(file.get(), listing.data(), listing.size(), 0);
   listing.resize(n > 0 ? static_cast<size_t>(n) : 0);
@@ -88,15 +113,29 @@ std::vector<std::string> FramesOf(const std::string& listing, size_t most) {
 
 std::string ScriptLine() noexcept {
   try {
-    return LineOfInterest(Listing());
+    std::string line = LineOfInterest(Listing(OwnState()));
+    if (!line.empty() || main_pid.load(std::memory_order_acquire) != getpid() || !InBackwardThread() ||
+        !MainThreadSleeps())
+      return line;
+    const std::string waiting = Listing(main_state.load(std::memory_order_acquire));
+    return waiting.find("backward") == waiting.npos ? line : LineOfInterest(waiting);
   } catch (...) {
     return {};
   }
 }
 
+void RememberMainThread() noexcept {
+  const pid_t pid = getpid();
+  if (main_pid.load(std::memory_order_relaxed) == pid || gettid() != pid) return;
+  void* const state = OwnState();
+  if (state == nullptr) return;
+  main_state.store(state, std::memory_order_release);
+  main_pid.store(pid, std::memory_order_release);
+}
+
 std::vector<std::string> ScriptFrames(size_t most) noexcept {
   try {
-    return FramesOf(Listing(), most);
+    return FramesOf(Listing(OwnState()), most);
   } catch (...) {
     return {};
   }

@@ -14,7 +14,12 @@
 
 namespace npu::os {
 
+// A thread of torch's backward pass has no frames of its own: it is given the line of the main thread that waits for
+// it, when that has been here before (RememberMainThread) and sleeps now.
 std::string ScriptLine() noexcept;
+// Called by the main thread at any time, so that threads which work for it can name its line. Cheap after the first
+// time.
+void RememberMainThread() noexcept;
 std::vector<std::string> ScriptFrames(size_t most) noexcept;
 
 // The line of interest in a listing of frames, innermost first, as the interpreter writes it: the first that belongs to

@@ -165,7 +165,10 @@ Status Judge(const Finding& finding) {
 
 void Doubt(const Finding& finding) { TheBook().Add("doubt", finding, CodeOf(finding)); }
 void Unknown(std::string_view what, std::string_view call) { TheBook().AddUnknown(what, call); }
-void Looked() { TheBook().Look(); }
+void Looked() {
+  os::RememberMainThread();
+  TheBook().Look();
+}
 
 void Reload() {
   mode.store(FromEnvironment(), std::memory_order_relaxed);

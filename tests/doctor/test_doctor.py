@@ -501,13 +501,15 @@ def test_fix_does_what_it_shows_and_only_when_asked(env):
 
 def test_redact_takes_out_names_and_secrets(env):
     env.healthy()
-    variables(env, TORCH_API_TOKEN="s3cr3t-value", MASTER_ADDR="203.0.113.77", MASTER_PORT="29500", USER="somebody-here")
+    variables(env, TORCH_API_TOKEN="s3cr3t-value", MASTER_ADDR="203.0.113.77", MASTER_PORT="29500", USER="somebody-here",
+              ANYNPU_NOTE="tcp://198.51.100.4:29500 127.0.0.1 9.1.0.1", ASCEND_LICENSE_KEY="k3y-value")
     host = os.uname().nodename
     for form in ("--markdown", "--json"):
         shown = env.doctor(form).out
         assert "203.0.113.77" in shown and str(env.folder) in shown and "s3cr3t-value" not in shown
         hidden = env.doctor(form, "--redact").out
-        for word in ("203.0.113.77", str(env.folder), "s3cr3t-value", "somebody-here", *([host] if len(host) > 2 else [])):
+        assert "127.0.0.1" in hidden and "9.1.0.1" in hidden and "k3y-value" not in shown
+        for word in ("203.0.113.77", "198.51.100.4", str(env.folder), "s3cr3t-value", "k3y-value", "somebody-here", *([host] if len(host) > 2 else [])):
             assert word not in hidden, word
     json.loads(env.doctor("--json", "--redact").out)
 

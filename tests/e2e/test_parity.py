@@ -94,6 +94,19 @@ def test_streams_are_limited_as_on_the_card(machine213):
     assert "at most 1984 streams" in done.err and "no line of Python known" in done.err, done.err
 
 
+def test_a_finding_in_a_backward_pass_has_the_line_that_waits_for_it(machine213):
+    path = program(machine213, """import torch, torch_npu
+a = torch.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=torch.float64).npu().requires_grad_()
+def step():
+    loss = (a @ a).sum()
+    loss.backward()
+step()
+print("gradient", a.grad.dtype)
+""")
+    done = machine213.run(machine213.python, path, options=("--parity=warn",)).ok().says("^gradient torch.float64$")
+    assert "train.py:5 in step" in done.err, done.err
+
+
 # Events of the extended kind: whether they count is not known, so they are made and listed.
 def test_what_may_or_may_not_be_refused_is_listed_and_goes_on(machine213):
     source = machine213.script("events.cc", """

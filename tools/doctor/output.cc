@@ -92,7 +92,8 @@ std::vector<Fact> Facts(const Portrait& portrait) {
       driver.folder.empty() ? "none (software cards need none)"
                             : fmt::format("{} in {}", OrNone(driver.version), driver.folder.string()));
   add("driver", "firmware", OrNone(driver.firmware));
-  const auto usable = std::count_if(driver.cards.begin(), driver.cards.end(), [](const Node& node) { return node.usable; });
+  const auto usable =
+      std::count_if(driver.cards.begin(), driver.cards.end(), [](const Node& node) { return node.usable; });
   add("driver", "card nodes",
       driver.cards.empty() ? "0" : fmt::format("{}, of which this user may open {}", driver.cards.size(), usable));
   add("driver", "libascend_hal.so", Libraries(portrait.toolkit.hal));
@@ -124,7 +125,8 @@ std::vector<Fact> Facts(const Portrait& portrait) {
     if (IsShown(name)) add("environment", name, IsSecret(name) ? "***" : value);
   }
   for (const int port : {60000, 16666}) {  // HCCL's first port, and a device's own
-    const bool taken = std::any_of(portrait.listeners.begin(), portrait.listeners.end(), [&](const Listener& l) { return l.port == port; });
+    const bool taken = std::any_of(portrait.listeners.begin(), portrait.listeners.end(),
+                                   [&](const Listener& l) { return l.port == port; });
     if (!taken) add("ports", fmt::format("{}", port), "free");
   }
   for (const Listener& listener : portrait.listeners) {
@@ -179,6 +181,43 @@ std::string AsJson(const std::vector<Found>& found, const std::vector<Fact>& fac
   return Dump(out);
 }
 
+namespace {
+
+// Any IPv4 address but loopback, wherever it stands. Four small numbers that begin below 10 are a version (9.1.0.1).
+std::string WithoutAddresses(const std::string& text) {
+  std::string out;
+  const auto digit = [&](size_t i) { return i < text.size() && text[i] >= '0' && text[i] <= '9'; };
+  for (size_t at = 0; at < text.size();) {
+    size_t end = at;
+    int fields = 0;
+    bool small = true;
+    if (digit(at) &&
+        (at == 0 || (!digit(at - 1) && text[at - 1] != '.' && !isalpha(static_cast<unsigned char>(text[at - 1]))))) {
+      for (;;) {
+        const size_t start = end;
+        int value = 0;
+        while (digit(end) && end - start < 4) value = value * 10 + (text[end++] - '0');
+        if (end == start) break;
+        ++fields;
+        small = small && value < 256;
+        if (end >= text.size() || text[end] != '.' || !digit(end + 1)) break;
+        ++end;
+      }
+    }
+    const std::string_view found = std::string_view(text).substr(at, end - at);
+    const bool address = fields == 4 && small && !digit(end) && !found.starts_with("127.") && found.find('.') > 1;
+    if (end == at) end = at + 1;
+    if (address)
+      out += "ADDRESS";
+    else
+      out.append(text, at, end - at);
+    at = end;
+  }
+  return out;
+}
+
+}  // namespace
+
 std::string Redact(std::string text, const Portrait& portrait) {
   ReplaceAll(text, portrait.system.host, "HOST");
   ReplaceAll(text, portrait.Env("HOSTNAME"), "HOST");
@@ -189,14 +228,14 @@ std::string Redact(std::string text, const Portrait& portrait) {
   for (const std::string& address : portrait.system.addresses) {
     if (address != "127.0.0.1" && address != "::1") ReplaceAll(text, address, "ADDRESS");
   }
-  for (const char* name : {"MASTER_ADDR", "HCCL_IF_IP"}) {
+  for (const char* name : {"MASTER_ADDR", "HCCL_IF_IP", "HOST_IP", "NODE_NAME"}) {
     const std::string value = portrait.Env(name);
     if (value != "127.0.0.1" && value != "localhost") ReplaceAll(text, value, "ADDRESS");
   }
   for (const auto& [name, value] : portrait.environment) {
     if (IsSecret(name)) ReplaceAll(text, value, "***");
   }
-  return text;
+  return WithoutAddresses(text);
 }
 
 }  // namespace npu::doctor

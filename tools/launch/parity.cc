@@ -88,7 +88,7 @@ std::string OneFinding(size_t n, const ParityFinding& f) {
   std::string text = fmt::format("{:>3}. {} ({}): {}\n", n, f.call, f.code, f.what);
   text += fmt::format("     where   {}, {}{} {}\n",
                       f.where.empty()
-                          ? "no line of Python known (a thread without one, such as a backward pass, or a C++ program)"
+                          ? "no line of Python known (a thread without one, or a C++ program)"
                           : f.where,
                       f.at_least ? "at least " : "", f.times, f.times == 1 ? "time" : "times");
   return text + fmt::format("     change  {}\n     source  {}\n", f.change, f.source);

@@ -83,13 +83,21 @@ json Json(const Finding& finding) {
   return out;
 }
 
+// One line without control characters, whatever a file name or a log holds.
+std::string Clean(std::string text) {
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = c == '\t' ? ' ' : '?';
+  }
+  return text;
+}
+
 std::string At(const Place& place) {
-  return place.file.empty() ? std::string() : fmt::format("{}:{}", place.file, place.line);
+  return place.file.empty() ? std::string() : fmt::format("{}:{}", Clean(place.file), place.line);
 }
 
 int Report(const LogReader& reader, Language language, bool as_json) {
   const Verdict verdict = reader.Conclude();
-  for (const std::string& error : reader.errors()) fmt::print(stderr, "anynpu explain: {}\n", error);
+  for (const std::string& error : reader.errors()) fmt::print(stderr, "anynpu explain: {}\n", Clean(error));
   if (as_json) {
     json out = {
         {"lines", verdict.lines}, {"bytes", verdict.bytes}, {"first_cause", nullptr}, {"others", json::array()}};
@@ -106,7 +114,7 @@ int Report(const LogReader& reader, Language language, bool as_json) {
   const Finding& cause = *verdict.cause;
   const bool only_follows = cause.answer->cause->kind == Kind::echo || cause.answer->cause->kind == Kind::shell;
   Print(language, *cause.answer, Heading(language, {"First cause: ", "首要原因："}));
-  if (!At(cause.first).empty()) fmt::print("  {}\n    {}\n", At(cause.first), cause.first.text);
+  if (!At(cause.first).empty()) fmt::print("  {}\n    {}\n", At(cause.first), Clean(cause.first.text));
   if (only_follows) {
     fmt::print("  {}\n",
                Heading(language,
@@ -230,18 +238,19 @@ int Explain(const std::vector<std::string>& words) {
   }
 
   LogReader reader;
-  std::error_code error;
-  bool files = false;
-  for (const std::string& word : given) {
+  // One word that is a file makes all of them files, so that a name with a slip is told and not passed over.
+  const bool files = std::any_of(given.begin(), given.end(), [&](const std::string& word) {
+    std::error_code error;
+    return word == "-" || fs::exists(fs::symlink_status(word, error)) ||
+           (given.size() == 1 && word.find('/') != word.npos && word.find(' ') == word.npos);
+  });
+  for (const std::string& word : files ? given : std::vector<std::string>()) {
+    std::error_code error;
     if (word == "-") {
-      files = true;
       reader.ReadDescriptor(STDIN_FILENO, "stdin");
     } else if (fs::is_directory(word, error)) {
-      files = true;
       for (const std::string& file : FilesBelow(word)) reader.ReadFile(file);
-    } else if (fs::exists(word, error) ||
-               (given.size() == 1 && word.find('/') != word.npos && word.find(' ') == word.npos)) {
-      files = true;
+    } else {
       reader.ReadFile(word);
     }
   }
