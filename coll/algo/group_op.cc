@@ -9,13 +9,16 @@
 namespace npu::coll {
 namespace {
 
-// From here results leave the caches before anybody reads them (docs/performance.md, Collectives).
-constexpr uint64_t kStreamingBytes = 16u << 20;
+// From here copies and results go round the caches (docs/performance.md, Collectives).
+constexpr uint64_t kStreamingCopyBytes = 16u << 20, kStreamingResultBytes = 4u << 20;
+// Up to there and from here on, a reduction that just about fits the second level cache goes through its slice
+// backwards every other time: what the call before used last is still there.
+constexpr uint64_t kTurningBytes = 512u << 10;
 // Work for one thread at a time.
 constexpr uint64_t kGrainBytes = 64u << 10;
 
-simd::Stores StoresFor(uint64_t bytes) {
-  return bytes >= kStreamingBytes ? simd::Stores::kStreaming : simd::Stores::kPlain;
+simd::Stores StoresFor(uint64_t bytes, uint64_t from) {
+  return bytes >= from ? simd::Stores::kStreaming : simd::Stores::kPlain;
 }
 
 }  // namespace
@@ -43,7 +46,7 @@ std::string Describe(const Fingerprint& print) {
 
 void GroupOp::CopyBytes(Parallel& parallel, const std::byte* from, std::byte* to, uint64_t bytes) {
   if (bytes == 0 || from == to) return;
-  const auto stores = StoresFor(bytes);
+  const auto stores = StoresFor(bytes, kStreamingCopyBytes);
   parallel.For(static_cast<int64_t>(bytes), static_cast<int64_t>(kGrainBytes), [&](int64_t begin, int64_t end) {
     simd::CopyInto(from + begin, to + begin, static_cast<size_t>(end - begin), stores);
   });
@@ -85,6 +88,8 @@ bool GroupOp::AllPosted() {
   }
   return true;
 }
+
+bool GroupOp::Ready() { return state_ != State::kTurn && (state_ != State::kLines || AllPosted()); }
 
 bool GroupOp::AllReached(uint64_t step) {
   for (; next_ < team_.size; ++next_) {
@@ -303,9 +308,11 @@ Status GroupOp::GatherSources() {
 void GroupOp::RunReduction(Parallel& parallel, uint64_t begin, uint64_t end) {
   const Reducing& reduce = *call_.reduce;
   if (begin == end) return;
-  const auto stores = StoresFor(reduce.count * reduce.element_bytes);
+  const uint64_t result = reduce.count * reduce.element_bytes;
+  const auto stores = StoresFor(result, kStreamingResultBytes);
+  const bool back = stores == simd::Stores::kPlain && result >= kTurningBytes && seq_ % 2 == 1;
   const auto grain = static_cast<int64_t>(std::max<uint64_t>(1, kGrainBytes / reduce.element_bytes));
-  parallel.For(static_cast<int64_t>(end - begin), grain, [&](int64_t b, int64_t e) {
+  const auto part = [&](int64_t b, int64_t e) {
     constexpr size_t kFew = 16;
     const void* few_sources[kFew];
     void* few_sinks[kFew];
@@ -317,6 +324,10 @@ void GroupOp::RunReduction(Parallel& parallel, uint64_t begin, uint64_t end) {
     for (size_t i = 0; i < sources_.size(); ++i) from[i] = static_cast<const std::byte*>(sources_[i]) + offset;
     for (size_t i = 0; i < sinks_.size(); ++i) to[i] = static_cast<std::byte*>(sinks_[i]) + offset;
     simd::ReduceInto(reduce.what, {from, sources_.size()}, {to, sinks_.size()}, static_cast<size_t>(e - b), stores);
+  };
+  parallel.For(static_cast<int64_t>(end - begin), grain, [&](int64_t b, int64_t e) {
+    if (!back) return part(b, e);
+    for (; e > b; e = std::max(b, e - grain)) part(std::max(b, e - grain), e);
   });
 }
 
@@ -350,22 +361,25 @@ Status GroupOp::Work(Parallel& parallel) {
   return {};
 }
 
+Status GroupOp::Start() {
+  if (state_ != State::kTurn || finished_->load(std::memory_order_acquire) != seq_ - 1) return {};
+  if (LayersSuit() && SumsByHosts()) {
+    partial_bytes_ = PartialAt(team_.layers.hosts, team_.layers.local) + PartBytes(team_.rank);
+    NPU_ASSIGN(partial_, Allocate(partial_bytes_));
+  }
+  Post();
+  next_ = 0;
+  state_ = State::kLines;
+  return {};
+}
+
 Status GroupOp::Advance(Parallel& parallel, bool* done) {
   *done = false;
   const bool exchange = call_.reduce && call_.reduce->keep == Keep::kAll && !team_.direct && !DataInline();
   switch (state_) {
     case State::kTurn:
-      if (finished_->load(std::memory_order_acquire) != seq_ - 1) return {};
-      state_ = State::kPost;
-      [[fallthrough]];
-    case State::kPost:
-      if (LayersSuit() && SumsByHosts()) {
-        partial_bytes_ = PartialAt(team_.layers.hosts, team_.layers.local) + PartBytes(team_.rank);
-        NPU_ASSIGN(partial_, Allocate(partial_bytes_));
-      }
-      Post();
-      next_ = 0;
-      state_ = State::kLines;
+      NPU_TRY(Start());
+      if (state_ == State::kTurn) return {};
       [[fallthrough]];
     case State::kLines:
       if (!AllPosted()) return {};

@@ -46,6 +46,8 @@ class GroupOp final : public Operation {
  public:
   // Calls of a communicator take turns: `finished` is the number of the last one that is over here.
   GroupOp(const Team& team, uint64_t seq, GroupCall call, std::atomic<uint64_t>* finished);
+  Status Start() override;
+  bool Ready() override;
   Status Advance(Parallel& parallel, bool* done) override;
   std::vector<uint32_t> Waiting() const override;
   bool Received() const override { return state_ > State::kLines; }
@@ -57,7 +59,7 @@ class GroupOp final : public Operation {
   uint64_t ReceivedBytes() const override { return call_.out != nullptr ? call_.out_bytes : 0; }
 
  private:
-  enum class State : uint8_t { kTurn, kPost, kLines, kWork, kPartial, kFetched, kReduced, kGathered, kLast, kOver };
+  enum class State : uint8_t { kTurn, kLines, kWork, kPartial, kFetched, kReduced, kGathered, kLast, kOver };
 
   // Steps of a call, see Transport::Reach.
   static constexpr uint32_t kPartialStep = 1, kReducedStep = 2, kEndStep = 3;

@@ -43,6 +43,10 @@ struct Team {
 class Operation {
  public:
   virtual ~Operation() = default;
+  // Shows the peers what this rank gives, if its turn has come, and moves no data.
+  virtual Status Start() = 0;
+  // Whether Advance has something to do: false while it waits for what Start of the peers shows.
+  virtual bool Ready() = 0;
   virtual Status Advance(Parallel& parallel, bool* done) = 0;
   // The ranks that the next step needs something from. Empty when it waits for an earlier call of this rank.
   virtual std::vector<uint32_t> Waiting() const = 0;

@@ -127,6 +127,13 @@ Status PairOp::MatchOwn() {
   return {};
 }
 
+Status PairOp::Start() {
+  for (auto& one : items_) {
+    if (one->item.send && one->item.peer != team_.rank && one->state == State::kPost) NPU_TRY(AdvanceSend(*one));
+  }
+  return {};
+}
+
 Status PairOp::Advance(Parallel& parallel, bool* done) {
   NPU_TRY(MatchOwn());
   *done = true;

@@ -20,6 +20,8 @@ struct PairItem {
 class PairOp final : public Operation {
  public:
   PairOp(const Team& team, const char* name, std::vector<PairItem> items);
+  Status Start() override;
+  bool Ready() override { return true; }
   Status Advance(Parallel& parallel, bool* done) override;
   std::vector<uint32_t> Waiting() const override;
   bool Received() const override { return false; }  // known at the end only

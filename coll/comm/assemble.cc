@@ -272,4 +272,16 @@ Status ServeAt(const Communicator& parent, const std::string& id) {
   return ServeMeeting(std::move(listener), id, parent.settings());
 }
 
+Result<std::vector<std::byte>> Exchange(const Communicator& comm, std::span<const uint32_t> ranks,
+                                        const std::string& about, std::span<const std::byte> blob) {
+  const Member& leader = comm.member(ranks.front());
+  const MeetingPoint point{leader.address, static_cast<uint16_t>(leader.port),
+                           DerivedId(comm.token(), fmt::format("{}/{}", comm.name(), about))};
+  if (ranks.front() == comm.rank()) NPU_TRY(ServeAt(comm, point.id));
+  const auto place = static_cast<uint32_t>(std::find(ranks.begin(), ranks.end(), comm.rank()) - ranks.begin());
+  NPU_ASSIGN(Meeting meeting, Meeting::Join(point, {place, static_cast<uint32_t>(ranks.size()), comm.card()},
+                                            comm.settings(), std::chrono::seconds(20)));
+  return meeting.Round(blob, {});
+}
+
 }  // namespace npu::coll

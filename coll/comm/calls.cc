@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/parity/parity.h"
 #include "coll/comm/buffer.h"
 #include "coll/comm/legacy.h"
 #include "coll/comm/types.h"
@@ -31,15 +32,22 @@ Result<uint32_t> BytesOf(const char* function, uint32_t type) {
 
 Result<simd::Reduction> ReductionOf(const char* function, uint32_t type, uint32_t op) {
   NPU_TRY(BytesOf(function, type).status());
+  const TypeInfo info = InfoOf(type);
   const auto reduce = ReduceOpOf(op);
-  if (!reduce || !CardReduces(type, op)) {
-    return Error(Code::kUnsupportedDType, "EI0003: {}: a 910B does not reduce {} with {} (op {}).", function,
-                 InfoOf(type).name, NameOfReduce(op), op)
-        .Remedy(
-            "Reduce int8, int16, int32, int64, fp16, fp32 or bfp16 with sum, prod, max or min; int16 and bfp16 not "
-            "with prod.");
+  if (!reduce || info.dtype == DType::none || !simd::CanReduce(info.dtype)) {
+    return Error(Code::kUnsupportedDType, "EI0003: {}: {} cannot be reduced with {} (op {}).", function, info.name,
+                 NameOfReduce(op), op)
+        .Remedy("Reduce int8 to int64, uint8 to uint64, fp16, bfp16, fp32 or fp64 with sum, prod, max or min.");
   }
-  return simd::Reduction{InfoOf(type).dtype, *reduce};
+  if (parity::On() && !CardReduces(type, op)) {
+    NPU_TRY(parity::Judge({.code = Code::kUnsupportedDType,
+                           .call = function,
+                           .what = fmt::format("EI0003: a card does not reduce {} with {}", info.name, NameOfReduce(op)),
+                           .change = "reduce int8, int16, int32, int64, fp16, fp32 or bfp16; int16 and bfp16 not with prod",
+                           .rule = "reduction",
+                           .source = "HCCL reference, HcclAllReduce on the A2"}));
+  }
+  return simd::Reduction{info.dtype, *reduce};
 }
 
 Status CheckRoot(const char* function, const Communicator& comm, uint32_t root) {

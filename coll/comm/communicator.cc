@@ -23,8 +23,12 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 // How a call waits before it parks (docs/decisions/collectives.md).
-constexpr int kPausesWithCores = 200, kPausesWithout = 50;
+constexpr int kPausesWithCores = 200, kPausesWithout = 4;
 constexpr microseconds kYieldFor(100);
+// A call on an idle stream begins on the thread that made it: one of so few bytes may also end there when the peers are
+// quick. Larger ones are left to whoever serves the stream, so that the caller can go on.
+constexpr uint64_t kEndsAtOnceBytes = 1 << 20;
+constexpr int kPausesAtOnce = 64;
 constexpr milliseconds kLookAfter(150);     // peers of a parked call are looked at this often
 constexpr milliseconds kSilentAfter(1200);  // processes on other hosts say every half second that they run
 constexpr milliseconds kLateAfter(1500);    // a peer that lets a call wait so long is named
@@ -57,11 +61,11 @@ class CollTask final : public PollingTask {
         operation_(std::move(operation)),
         bounces_(std::move(bounces)),
         patient_(!inline_first) {}
-  ~CollTask() override { comm_->Disarm(this); }
+  ~CollTask() override { Disarm(); }
 
   Outcome Run(TaskContext& context) override {
     ++steps_;
-    comm_->Disarm(this);
+    Disarm();
     if (comm_->failed_.load(std::memory_order_acquire)) return Outcome::Done(comm_->Failure());
     if (context.stopping) {
       return Failed(Error(Code::kTaskAbort, "{}: the stream was aborted while the call waited for its peers.",
@@ -70,15 +74,25 @@ class CollTask final : public PollingTask {
     if (!started_) {
       started_ = true;
       meter_.Begins();
-      deadline_ = comm_->settings().ExecDeadline();
-      looked_ = looked_from_ = steady_clock::now();
       for (const auto& bounce : bounces_.in) bounce->CopyIn();
     }
     bool done = false;
-    if (Status status = Spin(Threads(context), &done); !status.ok()) return Failed(std::move(status));
+    const bool leave = !patient_ && comm_->size() > 1 && operation_->Bytes() > kEndsAtOnceBytes;
+    if (Status status = leave ? operation_->Start() : Spin(Threads(context), &done); !status.ok())
+      return Failed(std::move(status));
+    patient_ = true;
     if (!done) {
+      if (looked_ == steady_clock::time_point()) {
+        deadline_ = comm_->settings().ExecDeadline();
+        looked_ = looked_from_ = steady_clock::now();
+      }
+      armed_ = true;
       comm_->Arm(this, context.waker);
       // Once more: what came between the last look and the arming rang nobody.
+      if (leave) {
+        if (operation_->Ready()) Parking::Get().WakeSoon();
+        return Outcome::Parked();
+      }
       if (Status status = operation_->Advance(Threads(context), &done); !status.ok()) return Failed(std::move(status));
     }
     if (!done && (steady_clock::now() - looked_ > kLookAfter || deadline_.passed())) {
@@ -97,7 +111,7 @@ class CollTask final : public PollingTask {
     if (operation_->Received()) meter_.Received();
     if (!done) return Outcome::Parked();
     device::Meter::Of(comm_->card()).Received(operation_->ReceivedBytes());
-    comm_->Disarm(this);
+    Disarm();
     if (comm_->show_ != nullptr) comm_->show_->End(operation_->Bytes());
     for (const auto& bounce : bounces_.out) bounce->CopyOut();
     // The next call of this communicator may wait on another stream for its turn.
@@ -106,12 +120,16 @@ class CollTask final : public PollingTask {
   }
 
   void Drop(const Status& why) override {
-    comm_->Fail(Error(why.code() == Code::kLinkError ? Code::kLinkError : Code::kTaskAbort, "{} was not run: {}", operation_->Describe(), why.text()));
+    comm_->Fail(Error(why.code() == Code::kLinkError ? Code::kLinkError : Code::kTaskAbort, "{} was not run: {}",
+                      operation_->Describe(), why.text()));
   }
   // Once: after the first step, which does not wait because it may be on the caller's thread.
   bool Polls() const override { return steps_ == 1 && comm_->spin_ > 0; }
   const char* Name() const override { return operation_->Name(); }
-  uint32_t CostNs() const override { return bounces_.empty() ? kCostNs : 0; }
+  uint32_t CostNs() const override {
+    const bool alone = comm_->size() == 1 && operation_->Bytes() > kEndsAtOnceBytes;  // nobody is waited for
+    return bounces_.empty() && !alone ? kCostNs : 0;
+  }
   TaskWork Work() const override {
     return {.op = operation_->Name(),
             .unit = static_cast<uint8_t>(device::Unit::kLink),
@@ -132,16 +150,13 @@ class CollTask final : public PollingTask {
   Status Spin(Parallel& parallel, bool* done) {
     NPU_TRY(operation_->Advance(parallel, done));
     if (*done || comm_->spin_ == 0) return {};
-    // The first run may be on the thread of the caller, which is not to wait.
-    if (!patient_) {
-      patient_ = true;
-      return {};
-    }
-    for (int i = 0; i < comm_->spin_; ++i) {
+    const int pauses = patient_ ? comm_->spin_ : std::min(comm_->spin_, kPausesAtOnce);
+    for (int i = 0; i < pauses; ++i) {
       Pause();
       NPU_TRY(operation_->Advance(parallel, done));
       if (*done) return {};
     }
+    if (!patient_) return {};
     const auto until = steady_clock::now() + kYieldFor;
     while (!*done && steady_clock::now() < until) {
       std::this_thread::yield();
@@ -168,8 +183,12 @@ class CollTask final : public PollingTask {
     comm_->TellLate(*operation_, ranks, waited);
   }
 
+  void Disarm() {
+    if (std::exchange(armed_, false)) comm_->Disarm(this);
+  }
+
   Outcome Failed(Status status) {
-    comm_->Disarm(this);
+    Disarm();
     comm_->Fail(status);
     return Outcome::Done(std::move(status));
   }
@@ -181,7 +200,7 @@ class CollTask final : public PollingTask {
   Bounces bounces_;
   bool patient_;
   int steps_ = 0;
-  bool started_ = false, told_ = false;
+  bool started_ = false, told_ = false, armed_ = false;
   steady_clock::time_point waits_since_, looked_from_;
   Deadline deadline_ = Deadline::Never();
   steady_clock::time_point looked_;
@@ -310,6 +329,19 @@ Status Communicator::CheckPeers(const Operation& op, const std::vector<uint32_t>
   return Error(Code::kRemoteError, "{}: {}; {}.", op.Describe(), found.text(), LastCallOf(culprit))
       .Remedy("Look into the log of rank {}, end the other ranks of communicator {} and start the job again.", culprit,
               team_.name);
+}
+
+Status Communicator::Dead(bool* others) const {
+  *others = false;
+  for (uint32_t rank = 0; rank < team_.size; ++rank) {
+    if (rank == team_.rank) continue;
+    bool gone = false;
+    Status state = team_.to[rank]->Check(rank, &gone);
+    if (state.ok()) continue;
+    if (gone) return state;
+    *others = true;
+  }
+  return {};
 }
 
 std::string Communicator::LastCallOf(uint32_t rank) const {

@@ -53,6 +53,9 @@ class Communicator {
   const std::string& token() const { return parts_.token; }
   const Member& member(uint32_t rank) const { return parts_.members[rank]; }
 
+  // The process of a rank that has ended, if any; *others: some rank has given up or left.
+  Status Dead(bool* others) const;
+
   // What broke it; ok while it works.
   Status Failure() const;
   void Fail(const Status& why);

@@ -46,6 +46,10 @@ void Parking::WakeAll() {
   for (const Waker& waker : wakers) waker.Wake();
 }
 
+void Parking::WakeSoon() {
+  if (device::Machine* machine = device::Joined(); machine != nullptr) device::Ring(*machine, machine->slot());
+}
+
 Status Parking::StartWatcher() {
   const std::lock_guard lock(mutex_);
   if (started_) return {};

@@ -21,6 +21,8 @@ class Parking {
   // False when it is not parked.
   bool Leave(const void* key);
   void WakeAll();
+  // The same by the watcher's thread, for a caller that cannot run what it wakes.
+  void WakeSoon();
   // The thread that answers the doorbell; started once.
   Status StartWatcher();
 

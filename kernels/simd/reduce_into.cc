@@ -30,8 +30,10 @@ struct Plain {
     return hn::LoadU(d, p);
   }
   template <class D>
-  static HWY_INLINE void Store(D d, hn::VFromD<D> v, T* p) {
-    hn::StoreU(v, d, p);
+  using Stored = D;
+  template <class D>
+  static HWY_INLINE hn::VFromD<D> Pack(D, hn::VFromD<D> v) {
+    return v;
   }
 };
 
@@ -45,22 +47,26 @@ struct BFloat {
     return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(du, hn::LoadU(dh, p))));
   }
   template <class D>
-  static HWY_INLINE void Store(D, hn::VFromD<D> v, uint16_t* p) {
+  using Stored = hn::Rebind<uint16_t, D>;
+  template <class D>
+  static HWY_INLINE hn::VFromD<Stored<D>> Pack(D, hn::VFromD<D> v) {
     const hn::Rebind<uint32_t, D> du;
     const hn::Rebind<int32_t, D> di;
-    const hn::Rebind<uint16_t, D> dh;
+    const Stored<D> dh;
     const auto bits = hn::BitCast(du, v);
     const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1u));
     const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7fffu)));
     const auto nan = hn::Or(bits, hn::Set(du, 0x400000u));
     const auto chosen = hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(v)), nan, rounded);
-    hn::StoreU(hn::DemoteTo(dh, hn::BitCast(di, hn::ShiftRight<16>(chosen))), dh, p);
+    return hn::DemoteTo(dh, hn::BitCast(di, hn::ShiftRight<16>(chosen)));
   }
 };
 
 struct Half {
   using Element = uint16_t;
   using Compute = float;
+  template <class D>
+  using Stored = hn::Rebind<uint16_t, D>;
 #if NPU_REDUCE_F16_INSTRUCTION
   template <class D>
   static HWY_INLINE hn::VFromD<D> Load(D d, const uint16_t* p) {
@@ -68,9 +74,9 @@ struct Half {
     return hn::PromoteTo(d, hn::LoadU(dh, reinterpret_cast<const hwy::float16_t*>(p)));
   }
   template <class D>
-  static HWY_INLINE void Store(D, hn::VFromD<D> v, uint16_t* p) {
+  static HWY_INLINE hn::VFromD<Stored<D>> Pack(D, hn::VFromD<D> v) {
     const hn::Rebind<hwy::float16_t, D> dh;
-    hn::StoreU(hn::DemoteTo(dh, v), dh, reinterpret_cast<hwy::float16_t*>(p));
+    return hn::BitCast(Stored<D>(), hn::DemoteTo(dh, v));
   }
 #else
   template <class D>
@@ -91,9 +97,9 @@ struct Half {
     return hn::BitCast(d, hn::Or(sign, value));
   }
   template <class D>
-  static HWY_INLINE void Store(D d, hn::VFromD<D> v, uint16_t* p) {
+  static HWY_INLINE hn::VFromD<Stored<D>> Pack(D d, hn::VFromD<D> v) {
     const hn::Rebind<int32_t, D> di;
-    const hn::Rebind<uint16_t, D> dh;
+    const Stored<D> dh;
     const auto bits = hn::BitCast(di, v);
     const auto sign = hn::And(hn::ShiftRight<16>(bits), hn::Set(di, 0x8000));
     const auto magnitude = hn::And(bits, hn::Set(di, 0x7fffffff));
@@ -107,7 +113,7 @@ struct Half {
     const auto large =
         hn::IfThenElse(hn::Gt(magnitude, hn::Set(di, 0x7f800000)), hn::Set(di, 0x7e00), hn::Set(di, 0x7c00));
     const auto value = hn::IfThenElse(hn::Gt(magnitude, hn::Set(di, 0x477fffff)), large, finite);
-    hn::StoreU(hn::DemoteTo(dh, hn::Or(sign, value)), dh, p);
+    return hn::DemoteTo(dh, hn::Or(sign, value));
   }
 #endif
 };
@@ -148,43 +154,71 @@ HWY_INLINE V Combine(D d, V a, V b) {
   }
 }
 
-constexpr size_t kBlockBytes = 4096;  // results that are in L1 when they are copied on
-
-// One block into `out`. kSources is 2, or 0 for as many as there are.
-template <class F, ReduceOp kOp, int kSources>
-void ReduceBlock(const void* const* srcs, size_t n_srcs, size_t begin, size_t n, typename F::Element* out) {
+// The elements from `i` to `end`, a vector's worth at most at a time, through padded copies: nothing outside is
+// touched.
+template <class F, ReduceOp kOp>
+void ReduceFew(const void* const* srcs, size_t n_srcs, void* const* dsts, size_t n_dsts, size_t i, size_t end) {
   using E = typename F::Element;
   const hn::ScalableTag<typename F::Compute> d;
+  const typename F::template Stored<decltype(d)> ds;
   const size_t lanes = hn::Lanes(d);
-  const size_t sources = kSources != 0 ? kSources : n_srcs;
-  const auto at = [&](size_t k, size_t i) HWY_ATTR { return F::Load(d, static_cast<const E*>(srcs[k]) + begin + i); };
-  size_t i = 0;
-  for (; i + 2 * lanes <= n; i += 2 * lanes) {
-    auto a = at(0, i);
-    auto b = at(0, i + lanes);
-    for (size_t k = 1; k < sources; ++k) {
-      a = Combine<kOp>(d, a, at(k, i));
-      b = Combine<kOp>(d, b, at(k, i + lanes));
-    }
-    F::Store(d, a, out + i);
-    F::Store(d, b, out + i + lanes);
-  }
-  // The tail goes through padded copies: nothing is read or written past the end.
-  for (; i < n; i += lanes) {
-    const size_t rest = HWY_MIN(lanes, n - i);
+  for (; i < end; i += lanes) {
+    const size_t n = HWY_MIN(lanes, end - i);
     HWY_ALIGN E padded[hn::MaxLanes(d)] = {};
-    std::memcpy(padded, static_cast<const E*>(srcs[0]) + begin + i, rest * sizeof(E));
+    std::memcpy(padded, static_cast<const E*>(srcs[0]) + i, n * sizeof(E));
     auto a = F::Load(d, padded);
-    for (size_t k = 1; k < sources; ++k) {
-      std::memcpy(padded, static_cast<const E*>(srcs[k]) + begin + i, rest * sizeof(E));
+    for (size_t k = 1; k < n_srcs; ++k) {
+      std::memcpy(padded, static_cast<const E*>(srcs[k]) + i, n * sizeof(E));
       a = Combine<kOp>(d, a, F::Load(d, padded));
     }
-    F::Store(d, a, padded);
-    std::memcpy(out + i, padded, rest * sizeof(E));
+    hn::StoreU(F::Pack(d, a), ds, padded);
+    for (size_t k = 0; k < n_dsts; ++k) std::memcpy(static_cast<E*>(dsts[k]) + i, padded, n * sizeof(E));
   }
 }
 
-// Whole lines of 64 bytes to one destination at a time: that is what makes streaming pay.
+// Sums leave the registers for all destinations at once: going through a buffer costs a fifth (docs/performance.md).
+// kSources and kSinks are 1 or 2, or 0 for as many as there are. Returns where it stopped, less than two vectors before
+// `end`.
+template <class F, ReduceOp kOp, int kSources, int kSinks, bool kStream>
+size_t ReduceMany(const void* const* srcs, size_t n_srcs, void* const* dsts, size_t n_dsts, size_t i, size_t end) {
+  using E = typename F::Element;
+  const hn::ScalableTag<typename F::Compute> d;
+  const typename F::template Stored<decltype(d)> ds;
+  const size_t lanes = hn::Lanes(d);
+  const size_t sources = kSources != 0 ? kSources : n_srcs, sinks = kSinks != 0 ? kSinks : n_dsts;
+  const auto from = [&](size_t k, size_t at) HWY_ATTR { return F::Load(d, static_cast<const E*>(srcs[k]) + at); };
+  if (kStream && lanes * sizeof(E) >= 64) {  // a line at a time: two of each destination cost a fifth of the speed
+    for (; i + lanes <= end; i += lanes) {
+      auto a = from(0, i);
+      for (size_t k = 1; k < sources; ++k) a = Combine<kOp>(d, a, from(k, i));
+      const auto x = F::Pack(d, a);
+      for (size_t k = 0; k < sinks; ++k) hn::Stream(x, ds, static_cast<E*>(dsts[k]) + i);
+    }
+    return i;
+  }
+  for (; i + 2 * lanes <= end; i += 2 * lanes) {
+    auto a = from(0, i);
+    auto b = from(0, i + lanes);
+    for (size_t k = 1; k < sources; ++k) {
+      a = Combine<kOp>(d, a, from(k, i));
+      b = Combine<kOp>(d, b, from(k, i + lanes));
+    }
+    const auto x = F::Pack(d, a), y = F::Pack(d, b);
+    for (size_t k = 0; k < sinks; ++k) {
+      E* to = static_cast<E*>(dsts[k]) + i;
+      if constexpr (kStream && hn::MaxLanes(ds) * sizeof(E) >= 16) {  // smaller vectors have no such store
+        hn::Stream(x, ds, to);
+        hn::Stream(y, ds, to + lanes);
+      } else {
+        hn::StoreU(x, ds, to);
+        hn::StoreU(y, ds, to + lanes);
+      }
+    }
+  }
+  return i;
+}
+
+// Round the caches in whole lines of 64 bytes.
 void StreamCopy(const void* src, void* dst, size_t bytes) {
   const hn::ScalableTag<uint64_t> d;
   const size_t step = hn::Lanes(d) * sizeof(uint64_t);
@@ -202,29 +236,37 @@ void StreamCopy(const void* src, void* dst, size_t bytes) {
   std::memcpy(to + i, from + i, bytes - i);
 }
 
+// Elements before all destinations begin a line of 64 bytes; `count` when they never do together.
+template <class E>
+size_t BeforeLines(void* const* dsts, size_t n_dsts, size_t count) {
+  const size_t head = (64 - reinterpret_cast<uintptr_t>(dsts[0]) % 64) % 64;
+  if (head % sizeof(E) != 0) return count;
+  for (size_t k = 1; k < n_dsts; ++k) {
+    if ((reinterpret_cast<uintptr_t>(dsts[k]) + head) % 64 != 0) return count;
+  }
+  return HWY_MIN(count, head / sizeof(E));
+}
+
+template <class F, ReduceOp kOp, bool kStream>
+void ReduceFrom(const void* const* srcs, size_t n_srcs, void* const* dsts, size_t n_dsts, size_t begin, size_t count) {
+  size_t done = 0;
+  if (n_srcs == 2 && n_dsts == 2) {
+    done = ReduceMany<F, kOp, 2, 2, kStream>(srcs, n_srcs, dsts, n_dsts, begin, count);
+  } else if (n_srcs == 2 && n_dsts == 1) {
+    done = ReduceMany<F, kOp, 2, 1, kStream>(srcs, n_srcs, dsts, n_dsts, begin, count);
+  } else {
+    done = ReduceMany<F, kOp, 0, 0, kStream>(srcs, n_srcs, dsts, n_dsts, begin, count);
+  }
+  ReduceFew<F, kOp>(srcs, n_srcs, dsts, n_dsts, done, count);
+}
+
 template <class F, ReduceOp kOp>
 void ReduceAll(const void* const* srcs, size_t n_srcs, void* const* dsts, size_t n_dsts, size_t count, bool stream) {
-  using E = typename F::Element;
-  constexpr size_t kBlock = kBlockBytes / sizeof(E);
-  HWY_ALIGN E buffer[kBlock];
-  for (size_t begin = 0; begin < count; begin += kBlock) {
-    const size_t n = HWY_MIN(kBlock, count - begin);
-    E* first = stream ? buffer : static_cast<E*>(dsts[0]) + begin;
-    if (n_srcs == 2) {
-      ReduceBlock<F, kOp, 2>(srcs, n_srcs, begin, n, first);
-    } else {
-      ReduceBlock<F, kOp, 0>(srcs, n_srcs, begin, n, first);
-    }
-    for (size_t k = stream ? 0 : 1; k < n_dsts; ++k) {
-      E* to = static_cast<E*>(dsts[k]) + begin;
-      if (stream) {
-        StreamCopy(buffer, to, n * sizeof(E));
-      } else {
-        std::memcpy(to, first, n * sizeof(E));
-      }
-    }
-  }
-  if (stream) hwy::FlushStream();
+  const size_t head = stream ? BeforeLines<typename F::Element>(dsts, n_dsts, count) : count;
+  if (head == count) return ReduceFrom<F, kOp, false>(srcs, n_srcs, dsts, n_dsts, 0, count);
+  ReduceFew<F, kOp>(srcs, n_srcs, dsts, n_dsts, 0, head);
+  ReduceFrom<F, kOp, true>(srcs, n_srcs, dsts, n_dsts, head, count);
+  hwy::FlushStream();
 }
 
 template <class F>

@@ -48,6 +48,31 @@ std::atomic<int> determinism{0};
 
 Client::~Client() { Names::Get().Give(key_); }
 
+// The ranks meet anew, as for a sub communicator of all of them: nothing of the calls that were under way is left.
+Status Client::Resume() {
+  const Ref<coll::Communicator> old = comm();
+  const Status failure = old->Failure();
+  bool others = false;
+  const Status dead = old->Dead(&others);
+  const bool recoverable = failure.ok() || failure.code() == Code::kTaskAbort || failure.code() == Code::kRemoteError;
+  if (!dead.ok() || !recoverable) {
+    const Status& why = dead.ok() ? failure : dead;
+    return Error(why.code(), "HcclCommResume: communicator {} cannot be used again: {}", old->name(), why.text())
+        .Remedy("Destroy it and make a new one on the ranks that are left.");
+  }
+  if (failure.ok() && !others) return {};
+  const std::string id = coll::DerivedId(old->token(), fmt::format("{}/resume/{}", old->name(), Next("resume")));
+  coll::AssembleRequest request = request_;
+  request.point = {old->member(0).address, static_cast<uint16_t>(old->member(0).port), id};
+  if (old->rank() == 0 && old->size() > 1) NPU_TRY(coll::ServeAt(*old, id));
+  old->Leave();
+  NPU_ASSIGN(Ref<coll::Communicator> made, coll::Assemble(request));
+  made->determinism = old->determinism.load();
+  const std::lock_guard lock(mutex_);
+  comm_ = std::move(made);
+  return {};
+}
+
 Result<Ref<Client>> Find(HcclComm comm, const char* function) {
   NPU_TRY(NotNull(comm, function, "comm"));
   return Comms().Get(comm, function, "comm");
@@ -118,7 +143,7 @@ Status Make(coll::AssembleRequest request, const CommConfig& config, const char*
     return made.status();
   }
   (*made)->determinism = config.deterministic >= 0 ? config.deterministic : Determinism();
-  *out = Comms().Add(Ref<Client>::Adopt(new Client(made.take(), key)));
+  *out = Comms().Add(Ref<Client>::Adopt(new Client(made.take(), std::move(request), key)));
   if (*out == nullptr) return Error(Code::kResourceExhausted, "{}: no handle is left for a communicator.", function);
   return {};
 }
@@ -127,19 +152,20 @@ int Determinism() { return determinism.load(std::memory_order_relaxed); }
 
 void SetDeterminism(int value) {
   determinism.store(value, std::memory_order_relaxed);
-  Comms().ForEach([&](void*, const Ref<Client>& client) { client->comm().determinism = value; });
+  Comms().ForEach([&](void*, const Ref<Client>& client) { client->comm()->determinism = value; });
 }
 
 Status On(HcclComm comm, aclrtStream stream, const char* function, const std::function<Status(coll::Where)>& call) {
   NPU_ASSIGN(const Ref<Client> client, Find(comm, function));
   NPU_TRY(NotNull(stream, function, "stream"));
   NPU_ASSIGN(const Ref<rt::TaskStream> on, rt::ResolveAnyStream(stream, function));
-  if (on->card() != client->comm().card()) {
+  const Ref<coll::Communicator> communicator = client->comm();
+  if (on->card() != communicator->card()) {
     return Error(Code::kInvalidParam, "EI0003: {}: the stream is on device {}, the communicator on device {}.",
-                 function, on->card(), client->comm().card())
+                 function, on->card(), communicator->card())
         .Remedy("Pass a stream of the communicator's device.");
   }
-  return call({client->comm(), *on});
+  return call({*communicator, *on});
 }
 
 Status SendRecvOn(HcclComm comm, aclrtStream stream, const char* function, std::span<const HcclSendRecvItem> items) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <mutex>
 #include <string>
 
 #include "base/handle/table.h"
@@ -13,11 +15,22 @@
 
 namespace npu::hccl {
 
-// A communicator with what only this interface knows of it.
+// A communicator with what only this interface knows of it. Resuming puts another one in its place.
 class Client {
  public:
-  Client(Ref<coll::Communicator> comm, std::string key) : comm_(std::move(comm)), key_(std::move(key)) {}
-  coll::Communicator& comm() const { return *comm_; }
+  Client(Ref<coll::Communicator> comm, coll::AssembleRequest request, std::string key)
+      : request_(std::move(request)), key_(std::move(key)), comm_(std::move(comm)) {}
+  Ref<coll::Communicator> comm() const {
+    const std::lock_guard lock(mutex_);
+    return comm_;
+  }
+  // Makes it usable again after it was suspended or its tasks were aborted; the other ranks do the same.
+  Status Resume();
+  // A number for the next exchange about `what`: all ranks that take part count the same.
+  uint64_t Next(const std::string& what) {
+    const std::lock_guard lock(mutex_);
+    return ++counts_[what];
+  }
   void AddRef() { refs_.fetch_add(1, std::memory_order_relaxed); }
   void Release() {
     if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
@@ -25,8 +38,11 @@ class Client {
 
  private:
   ~Client();
+  const coll::AssembleRequest request_;
+  const std::string key_;  // in the list of names in use
+  mutable std::mutex mutex_;
   Ref<coll::Communicator> comm_;
-  std::string key_;  // in the list of names in use
+  std::map<std::string, uint64_t> counts_;
   std::atomic<uint32_t> refs_{1};
 };
 

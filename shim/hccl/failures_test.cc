@@ -220,7 +220,7 @@ TEST(Body, DISABLED_BadArguments) {
   EXPECT_EQ(reduce(data.at(), data.at(), 10, HCCL_DATA_TYPE_FP32, nullptr, p.stream), HCCL_E_PTR);
   EXPECT_EQ(reduce(data.at(), data.at(), 10, HCCL_DATA_TYPE_FP32, comm, nullptr), HCCL_E_PTR);
   EXPECT_EQ(reduce(data.at(), data.at(), 1ull << 40, HCCL_DATA_TYPE_FP32, comm, p.stream), HCCL_E_PARA);
-  EXPECT_EQ(reduce(data.at(), data.at(), 10, HCCL_DATA_TYPE_FP64, comm, p.stream), HCCL_E_NOT_SUPPORT);
+  EXPECT_EQ(reduce(data.at(), data.at(), 10, HCCL_DATA_TYPE_INT128, comm, p.stream), HCCL_E_NOT_SUPPORT);
   EXPECT_EQ(reduce(data.at(), data.at(), 10, static_cast<HcclDataType>(77), comm, p.stream), HCCL_E_NOT_SUPPORT);
   EXPECT_EQ(reduce(data.at(), data.at(8), 10, HCCL_DATA_TYPE_FP32, comm, p.stream), HCCL_E_PARA);
   RecentError();

@@ -147,7 +147,8 @@ Status HcclCreateSubCommConfig(HcclComm* comm, uint32_t rankNum, uint32_t* rankI
   HCCL_NOT_NULL(comm);
   HCCL_NOT_NULL(subComm);
   NPU_ASSIGN(const Ref<hccl::Client> client, hccl::Find(*comm, __func__));
-  coll::Communicator& parent = client->comm();
+  const Ref<coll::Communicator> held = client->comm();
+  coll::Communicator& parent = *held;
   constexpr uint64_t kOutside = 0xFFFFFFFF;
   if (rankIds == nullptr && subCommId == kOutside) {
     *subComm = nullptr;

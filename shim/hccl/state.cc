@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "gen/calls/hccl.h"
+#include "runtime/context/devices.h"
 #include "shim/hccl/comms.h"
 
 namespace npu::calls {
@@ -9,28 +10,28 @@ namespace npu::calls {
 Status HcclGetRankSize(HcclComm comm, uint32_t* rankSize) {
   HCCL_NOT_NULL(rankSize);
   NPU_ASSIGN(const Ref<hccl::Client> client, hccl::Find(comm, __func__));
-  *rankSize = client->comm().size();
+  *rankSize = client->comm()->size();
   return {};
 }
 
 Status HcclGetRankId(HcclComm comm, uint32_t* rank) {
   HCCL_NOT_NULL(rank);
   NPU_ASSIGN(const Ref<hccl::Client> client, hccl::Find(comm, __func__));
-  *rank = client->comm().rank();
+  *rank = client->comm()->rank();
   return {};
 }
 
 Status HcclGetCommName(HcclComm comm, char* commName) {
   HCCL_NOT_NULL(commName);
   NPU_ASSIGN(const Ref<hccl::Client> client, hccl::Find(comm, __func__));
-  std::memcpy(commName, client->comm().name().c_str(), client->comm().name().size() + 1);
+  std::memcpy(commName, client->comm()->name().c_str(), client->comm()->name().size() + 1);
   return {};
 }
 
 Status HcclGetCommAsyncError(HcclComm comm, HcclResult* asyncError) {
   HCCL_NOT_NULL(asyncError);
   NPU_ASSIGN(const Ref<hccl::Client> client, hccl::Find(comm, __func__));
-  switch (client->comm().Failure().code()) {
+  switch (client->comm()->Failure().code()) {
     case Code::kRemoteError:
       *asyncError = HCCL_E_REMOTE;
       break;
@@ -44,12 +45,53 @@ Status HcclGetCommAsyncError(HcclComm comm, HcclResult* asyncError) {
   return {};
 }
 
+// Calls that are under way end with an error, here and on the ranks that wait for this one; new ones are refused with
+// "suspending" until HcclCommResume.
+Status HcclCommSuspend(HcclComm comm) {
+  NPU_ASSIGN(const Ref<hccl::Client> client, hccl::Find(comm, __func__));
+  const Ref<coll::Communicator> communicator = client->comm();
+  const Status failure = communicator->Failure();
+  if (failure.ok()) {
+    communicator->Fail(Error(Code::kTaskAbort, "Communicator {} is suspended.", communicator->name())
+                           .Remedy("Call HcclCommResume on all of its ranks."));
+    return {};
+  }
+  if (failure.code() == Code::kTaskAbort) return {};
+  return Error(Code::kCommUnavailable, "{}: communicator {} is broken: {}", __func__, communicator->name(),
+               failure.text())
+      .Remedy("Call HcclCommResume on all ranks if they live, else make a new communicator.");
+}
+
 Status HcclCommResume(HcclComm comm) {
   NPU_ASSIGN(const Ref<hccl::Client> client, hccl::Find(comm, __func__));
-  const Status failure = client->comm().Failure();
-  if (failure.ok()) return {};
-  return Error(failure.code(), "HcclCommResume: communicator {} is broken: {}", client->comm().name(), failure.text())
-      .Remedy("Destroy it and make a new one on all ranks.");
+  return client->Resume();
+}
+
+// The ports of network cards. Traffic here passes through none, so the choice is checked and has no further effect.
+Status HcclCommWorkingDevNicSet(HcclComm comm, uint32_t* ranks, bool* useBackup, uint32_t nRanks) {
+  HCCL_NOT_NULL(ranks);
+  HCCL_NOT_NULL(useBackup);
+  NPU_ASSIGN(const Ref<hccl::Client> client, hccl::Find(comm, __func__));
+  const uint32_t size = client->comm()->size();
+  if (nRanks == 0 || nRanks > size) {
+    return Error(Code::kInvalidParam, "EI0003: {}: nRanks is {}, the communicator has {} ranks.", __func__, nRanks, size)
+        .Remedy("List ranks of the communicator, each once.");
+  }
+  NPU_ASSIGN(const device::Machine* machine, rt::TheMachine());
+  const bool has_backup = machine->profile().short_soc == "Ascend910_93";  // two dies that can lend each other their port
+  for (uint32_t i = 0; i < nRanks; ++i) {
+    if (ranks[i] >= size) {
+      return Error(Code::kInvalidParam, "EI0003: {}: ranks[{}] is {}, the communicator has {} ranks.", __func__, i,
+                   ranks[i], size)
+          .Remedy("List ranks of the communicator, each once.");
+    }
+    if (useBackup[i] && !has_backup) {
+      return Error(Code::kNotSupported, "{}: useBackup[{}] is set; a device of an {} has one network port.", __func__, i,
+                   machine->profile().short_soc)
+          .Remedy("Leave the devices on their own ports.");
+    }
+  }
+  return {};
 }
 
 Status HcclSetConfig(HcclConfig config, HcclConfigValue configValue) {
@@ -70,14 +112,14 @@ Status HcclGetConfig(HcclConfig config, HcclConfigValue* configValue) {
 
 Status HcclSetCommConfig(HcclComm comm, HcclConfig config, HcclConfigValue configValue) {
   NPU_ASSIGN(const Ref<hccl::Client> client, hccl::Find(comm, __func__));
-  if (config == ::HCCL_DETERMINISTIC) client->comm().determinism = configValue.value;
+  if (config == ::HCCL_DETERMINISTIC) client->comm()->determinism = configValue.value;
   return {};
 }
 
 Status HcclGetCommConfig(HcclComm comm, HcclConfig config, HcclConfigValue* configValue) {
   HCCL_NOT_NULL(configValue);
   NPU_ASSIGN(const Ref<hccl::Client> client, hccl::Find(comm, __func__));
-  if (config == ::HCCL_DETERMINISTIC) configValue->value = client->comm().determinism;
+  if (config == ::HCCL_DETERMINISTIC) configValue->value = client->comm()->determinism;
   return {};
 }
 

@@ -45,7 +45,16 @@ inline void Encode(HcclDataType type, int64_t value, unsigned char* to) {
     case HCCL_DATA_TYPE_INT32:
       return put(static_cast<int32_t>(value));
     case HCCL_DATA_TYPE_INT64:
+    case HCCL_DATA_TYPE_UINT64:
       return put(value);
+    case HCCL_DATA_TYPE_UINT8:
+      return put(static_cast<uint8_t>(value));
+    case HCCL_DATA_TYPE_UINT16:
+      return put(static_cast<uint16_t>(value));
+    case HCCL_DATA_TYPE_UINT32:
+      return put(static_cast<uint32_t>(value));
+    case HCCL_DATA_TYPE_FP64:
+      return put(static_cast<double>(value));
     case HCCL_DATA_TYPE_FP32:
       return put(static_cast<float>(value));
     case HCCL_DATA_TYPE_BFP16:
@@ -62,18 +71,25 @@ inline void Encode(HcclDataType type, int64_t value, unsigned char* to) {
   }
 }
 
+inline bool IsUnsigned(HcclDataType type) {
+  return type == HCCL_DATA_TYPE_UINT8 || type == HCCL_DATA_TYPE_UINT16 || type == HCCL_DATA_TYPE_UINT32 ||
+         type == HCCL_DATA_TYPE_UINT64;
+}
+// The same small number without a sign where the type has none, so that larger and smaller mean the same everywhere.
+inline int64_t Fit(HcclDataType type, int64_t value) { return IsUnsigned(type) && value < 0 ? -value : value; }
+
 // Element `i` of what rank `rank` gives in round `round`.
-inline int64_t ValueOf(unsigned seed, int rank, int round, size_t i) {
+inline int64_t ValueOf(HcclDataType type, unsigned seed, int rank, int round, size_t i) {
   uint64_t h = (static_cast<uint64_t>(seed) << 32) ^ (static_cast<uint64_t>(rank) * 0x9E3779B97F4A7C15ull) ^
                (static_cast<uint64_t>(round) << 48) ^ (i * 0xBF58476D1CE4E5B9ull);
   h = (h ^ (h >> 29)) * 0x94D049BB133111EBull;
   const int64_t values[] = {-2, -1, 1, 2};
-  return values[(h >> 40) & 3];
+  return Fit(type, values[(h >> 40) & 3]);
 }
 
 inline std::vector<unsigned char> DataOf(HcclDataType type, unsigned seed, int rank, int round, size_t count) {
   std::vector<unsigned char> data(count * SizeOf(type));
-  for (size_t i = 0; i < count; ++i) Encode(type, ValueOf(seed, rank, round, i), data.data() + i * SizeOf(type));
+  for (size_t i = 0; i < count; ++i) Encode(type, ValueOf(type, seed, rank, round, i), data.data() + i * SizeOf(type));
   return data;
 }
 
@@ -81,9 +97,9 @@ inline std::vector<unsigned char> ReducedOf(HcclDataType type, HcclReduceOp op, 
                                             size_t first, size_t count) {
   std::vector<unsigned char> data(count * SizeOf(type));
   for (size_t i = 0; i < count; ++i) {
-    int64_t value = ValueOf(seed, 0, round, first + i);
+    int64_t value = ValueOf(type, seed, 0, round, first + i);
     for (int r = 1; r < ranks; ++r) {
-      const int64_t next = ValueOf(seed, r, round, first + i);
+      const int64_t next = ValueOf(type, seed, r, round, first + i);
       switch (op) {
         case HCCL_REDUCE_SUM:
           value += next;

@@ -1,8 +1,10 @@
 // All-reduce of fp32 sums between processes, through the C interface: one call and one synchronise each time.
 //
-//   bench_all_reduce [RANKS]        prints "BYTES best_us median_us" at rank 0
+//   bench_all_reduce [RANKS [BYTES...]]        prints "BYTES best_us median_us" at rank 0
 //
-// Out of place, as the referees. Each size is checked once before it is timed.
+// Out of place, as the referees. Each size is checked once before it is timed. Where there is a core for each rank, its
+// calling thread stays on one, as MPI's launchers and shm_bound arrange it.
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,7 +31,19 @@ void Must(int code, const char* what) {
 }
 #define MUST(call) Must(static_cast<int>(call), #call)
 
-void RunRank(int rank, int ranks, const std::string& path) {
+void KeepToOneCore(int rank, int ranks) {
+  cpu_set_t all, one;
+  CPU_ZERO(&one);
+  if (::sched_getaffinity(0, sizeof all, &all) != 0 || CPU_COUNT(&all) < ranks) return;
+  for (int core = 0, seen = 0; core < CPU_SETSIZE; ++core) {
+    if (!CPU_ISSET(core, &all) || seen++ != rank) continue;
+    CPU_SET(core, &one);
+    ::sched_setaffinity(0, sizeof one, &one);
+    return;
+  }
+}
+
+void RunRank(int rank, int ranks, const std::vector<size_t>& sizes, const std::string& path) {
   MUST(aclInit(nullptr));
   MUST(aclrtSetDevice(rank));
   aclrtStream stream = nullptr;
@@ -45,13 +59,14 @@ void RunRank(int rank, int ranks, const std::string& path) {
   }
   HcclComm comm = nullptr;
   MUST(HcclCommInitRootInfo(static_cast<uint32_t>(ranks), &info, static_cast<uint32_t>(rank), &comm));
-  constexpr size_t kMost = 64u << 20;
+  KeepToOneCore(rank, ranks);
+  const size_t most = *std::max_element(sizes.begin(), sizes.end());
   void *in = nullptr, *out = nullptr;
-  MUST(aclrtMalloc(&in, kMost, ACL_MEM_MALLOC_HUGE_FIRST));
-  MUST(aclrtMalloc(&out, kMost, ACL_MEM_MALLOC_HUGE_FIRST));
-  std::vector<float> ones(kMost / 4, static_cast<float>(rank + 1));
-  MUST(aclrtMemcpy(in, kMost, ones.data(), kMost, ACL_MEMCPY_HOST_TO_DEVICE));
-  for (const size_t bytes : {size_t{4} << 10, size_t{64} << 10, size_t{1} << 20, size_t{4} << 20, size_t{16} << 20, size_t{32} << 20, kMost}) {
+  MUST(aclrtMalloc(&in, most, ACL_MEM_MALLOC_HUGE_FIRST));
+  MUST(aclrtMalloc(&out, most, ACL_MEM_MALLOC_HUGE_FIRST));
+  std::vector<float> ones(most / 4, static_cast<float>(rank + 1));
+  MUST(aclrtMemcpy(in, most, ones.data(), most, ACL_MEMCPY_HOST_TO_DEVICE));
+  for (const size_t bytes : sizes) {
     const auto once = [&] {
       MUST(HcclAllReduce(in, out, bytes / 4, HCCL_DATA_TYPE_FP32, HCCL_REDUCE_SUM, comm, stream));
       MUST(aclrtSynchronizeStream(stream));
@@ -84,6 +99,10 @@ void RunRank(int rank, int ranks, const std::string& path) {
 int main(int argc, char** argv) {
   const int ranks = argc > 1 ? std::atoi(argv[1]) : 2;
   char directory[] = "/tmp/coll-bench-XXXXXX";
+  std::vector<size_t> sizes;
+  for (int i = 2; i < argc; ++i) sizes.push_back(std::strtoull(argv[i], nullptr, 10) / 4 * 4);
+  if (sizes.empty()) sizes = {4u << 10, 64u << 10, 1u << 20, 4u << 20, 16u << 20, 32u << 20, 64u << 20};
+  if (*std::min_element(sizes.begin(), sizes.end()) == 0) return 2;
   if (ranks < 1 || ranks > 64 || ::mkdtemp(directory) == nullptr) return 2;
   const std::string path = std::string(directory) + "/root";
   ::setenv("ANYNPU_MACHINE", directory + 5, 1);
@@ -92,7 +111,7 @@ int main(int argc, char** argv) {
   for (int r = 0; r < ranks; ++r) {
     const pid_t pid = ::fork();
     if (pid == 0) {
-      RunRank(r, ranks, path);
+      RunRank(r, ranks, sizes, path);
       std::fflush(nullptr);
       ::_exit(0);
     }
