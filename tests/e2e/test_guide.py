@@ -17,6 +17,16 @@ def test_page(machine213, page, label):
     Page(page).run(label, machine213)
 
 
+# Commands that answer in the page's language; the others are the same in both.
+CHINESE = [(page, label) for page in pages() for label, code in Page(page, "zh").commands.items() if "--lang zh" in code and "python" not in code]
+
+
+@pytest.mark.parametrize("page,label", CHINESE)
+def test_page_in_chinese(machine213, page, label):
+    done = Page(page, "zh").run(label, machine213)
+    assert re.search("[\u4e00-\u9fff]", done.out), done.tail()
+
+
 @pytest.mark.parametrize("page", sorted(ELSEWHERE))
 def test_every_command_of_an_article_is_run(page):
     source = (GUIDE.parent.parent / "tests" / "e2e" / ELSEWHERE[page]).read_text()
