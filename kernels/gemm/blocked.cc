@@ -10,7 +10,8 @@ namespace npu::gemm {
 namespace {
 
 constexpr int64_t kColsInL2 = 512;                   // columns of B packed by one task at a time
-constexpr int64_t kRowsInL2 = 200;                   // rows of A packed by one task at a time
+constexpr int64_t kRowsInL2 = 140;                   // rows of A packed by one task at a time
+constexpr int64_t kGroupFloats = int64_t{1} << 20;   // packed by one task at a time
 constexpr int64_t kSharedBytes = int64_t{96} << 20;  // packed once for all tasks, per pass
 constexpr double kSerialFlops = 1.0e6;               // below this sharing costs more than it brings
 constexpr double kUnsharedFlops = 10.0e6;            // below this each task packs for itself: one region instead of two
@@ -142,58 +143,68 @@ void MultiplyTile(const Call& c, int64_t block, int64_t terms, const Strip& a, i
   Finish(s, tile, 32, i0, rows, p.j0, p.cols, first, block == cut.k_blocks - 1, partial, ldp);
 }
 
-// One rectangle of the result, all blocks of this pass. False when there is no memory.
+// One rectangle of the result, all blocks of this pass. A piece of it stays in L2 while all blocks of k are added to
+// it. False when there is no memory.
 bool Rectangle(const Call& c, Range row_panels, Range col_panels) {
   const Cut& cut = c.cut;
   const int64_t a_step = std::max<int64_t>(1, kRowsInL2 / cut.mr);
   const int64_t b_step = std::max<int64_t>(1, kColsInL2 / cut.nr);
-  const int64_t a_floats = c.shared_a || c.a_lies.data ? 0 : row_panels.size() * cut.APanelFloats();
-  const int64_t b_floats = c.shared_b || c.b_lies.data ? 0 : std::min(b_step, col_panels.size()) * cut.BPanelFloats();
+  const bool packs_a = !c.shared_a && !c.a_lies.data, packs_b = !c.shared_b && !c.b_lies.data;
+  const int64_t a_floats = packs_a ? row_panels.size() * cut.APanelFloats() : 0;
+  const int64_t b_floats = packs_b ? std::min(b_step, col_panels.size()) * cut.BPanelFloats() : 0;
+  // Blocks of k packed at a time.
+  const int64_t group =
+      std::clamp<int64_t>(kGroupFloats / std::max<int64_t>(1, a_floats + b_floats), 1, c.blocks.size());
   const bool keeps = c.sink.element != Element::kF32 && cut.k_blocks > 1;
   const int64_t ldp = col_panels.size() * cut.nr;
   const int64_t p_floats = keeps ? ldp * row_panels.size() * cut.mr : 0;
-  Scratch scratch(static_cast<size_t>(a_floats + b_floats + p_floats) * sizeof(float));
+  Scratch scratch(static_cast<size_t>(group * (a_floats + b_floats) + p_floats) * sizeof(float));
   if (!scratch) return false;
-  float* local_a = scratch.As() + b_floats;
   float* local_b = scratch.As();
-  float* partial = keeps ? local_a + a_floats : nullptr;
+  float* local_a = local_b + group * b_floats;
+  float* partial = keeps ? local_a + group * a_floats : nullptr;
 
-  for (int64_t block = c.blocks.begin; block < c.blocks.end; ++block) {
-    const int64_t in_pass = block - c.blocks.begin, k0 = cut.Terms(block).begin, terms = cut.Terms(block).size();
-    const float* a = local_a;
-    if (c.shared_a) {
-      a = c.shared_a + (in_pass * cut.row_panels + row_panels.begin) * cut.APanelFloats();
-    } else if (!c.a_lies.data) {
-      PackA(c, block, row_panels, local_a);
+  const auto tiles = [&](int64_t block, const float* a, const float* b, Range rows, Range cols) {
+    const int64_t k0 = cut.Terms(block).begin, terms = cut.Terms(block).size();
+    for (int64_t j = cols.begin; j < cols.end; ++j) {
+      ColumnPanel panel = MakeColumnPanel(c.sink, cut, j);
+      panel.b = b + (j - cols.begin) * cut.BPanelFloats();
+      panel.b_step = panel.vectors * cut.lanes;
+      if (c.b_lies.data) {
+        panel.b_step = c.b_lies.step;
+        panel.b = c.b_lies.data + panel.j0 + k0 * panel.b_step;
+      }
+      for (int64_t i = rows.begin; i < rows.end; ++i) {
+        float* part = nullptr;
+        if (keeps) part = partial + (i - row_panels.begin) * cut.mr * ldp + (j - col_panels.begin) * cut.nr;
+        Strip strip{a + (i - rows.begin) * cut.APanelFloats(), 1, cut.Rows(i)};
+        if (c.a_lies.data) {
+          strip = c.a_lies;
+          strip.data += i * cut.mr * strip.stride + k0 * strip.step;
+        }
+        MultiplyTile(c, block, terms, strip, i, panel, part, ldp);
+      }
+    }
+  };
+
+  for (int64_t from = c.blocks.begin; from < c.blocks.end; from += group) {
+    const Range blocks{from, std::min(from + group, c.blocks.end)};
+    if (packs_a) {
+      for (int64_t k = blocks.begin; k < blocks.end; ++k) PackA(c, k, row_panels, local_a + (k - from) * a_floats);
     }
     for (int64_t j0 = col_panels.begin; j0 < col_panels.end; j0 += b_step) {
       const Range cols{j0, std::min(j0 + b_step, col_panels.end)};
-      const float* b = local_b;
-      if (c.shared_b) {
-        b = c.shared_b + (in_pass * cut.col_panels + j0) * cut.BPanelFloats();
-      } else if (!c.b_lies.data) {
-        PackB(c, block, cols, local_b);
+      if (packs_b) {
+        for (int64_t k = blocks.begin; k < blocks.end; ++k) PackB(c, k, cols, local_b + (k - from) * b_floats);
       }
       for (int64_t i0 = row_panels.begin; i0 < row_panels.end; i0 += a_step) {
         const Range rows{i0, std::min(i0 + a_step, row_panels.end)};
-        for (int64_t j = cols.begin; j < cols.end; ++j) {
-          ColumnPanel panel = MakeColumnPanel(c.sink, cut, j);
-          panel.b = b + (j - cols.begin) * cut.BPanelFloats();
-          panel.b_step = panel.vectors * cut.lanes;
-          if (c.b_lies.data) {
-            panel.b_step = c.b_lies.step;
-            panel.b = c.b_lies.data + panel.j0 + k0 * panel.b_step;
-          }
-          for (int64_t i = rows.begin; i < rows.end; ++i) {
-            float* part = nullptr;
-            if (keeps) part = partial + (i - row_panels.begin) * cut.mr * ldp + (j - col_panels.begin) * cut.nr;
-            Strip strip{a + (i - row_panels.begin) * cut.APanelFloats(), 1, cut.Rows(i)};
-            if (c.a_lies.data) {
-              strip = c.a_lies;
-              strip.data += i * cut.mr * strip.stride + k0 * strip.step;
-            }
-            MultiplyTile(c, block, terms, strip, i, panel, part, ldp);
-          }
+        for (int64_t k = blocks.begin; k < blocks.end; ++k) {
+          const float* a = local_a + (k - from) * a_floats + (i0 - row_panels.begin) * cut.APanelFloats();
+          const float* b = local_b + (k - from) * b_floats;
+          if (c.shared_a) a = c.shared_a + ((k - c.blocks.begin) * cut.row_panels + i0) * cut.APanelFloats();
+          if (c.shared_b) b = c.shared_b + ((k - c.blocks.begin) * cut.col_panels + j0) * cut.BPanelFloats();
+          tiles(k, a, b, rows, cols);
         }
       }
     }

@@ -53,16 +53,20 @@ void Tile(int64_t k, const Strip& a, const float* HWY_RESTRICT b, int64_t b_step
           int64_t second) {
   const D d;
   V acc[MR][NV];
-  HWY_UNROLL(16) for (int i = 0; i < MR; ++i) {
-    HWY_UNROLL(2) for (int j = 0; j < NV; ++j) acc[i][j] = hn::Zero(d);
-    hwy::Prefetch(c + i * ldc);
-    if (NV > 1) hwy::Prefetch(c + i * ldc + second + kLanes - 1);
-  }
+  HWY_UNROLL(16) for (int i = 0; i < MR; ++i) { HWY_UNROLL(2) for (int j = 0; j < NV; ++j) acc[i][j] = hn::Zero(d); }
   const int64_t stride = a.stride * static_cast<int64_t>(sizeof(float)),
                 step = a.step * static_cast<int64_t>(sizeof(float));
   const char* base[5];
   HWY_UNROLL(5) for (int g = 0; g < 5; ++g) base[g] = reinterpret_cast<const char*>(a.data) + 3 * g * stride;
+  // C is asked for row by row along the way: all at once its misses would hold every line buffer while A and B wait.
+  const float* row = c;
+  const float* const end = c + MR * ldc;
   for (int64_t p = 0; p < k; ++p) {
+    if (p % 4 == 0 && row != end) {
+      hwy::Prefetch(row);
+      if (NV > 1) hwy::Prefetch(row + second + kLanes - 1);
+      row += ldc;
+    }
     V bv[NV];
     HWY_UNROLL(2) for (int j = 0; j < NV; ++j) bv[j] = hn::LoadU(d, b + j * kLanes);
     AddProducts<NV>(base, stride, bv, acc, std::make_integer_sequence<int, MR>());

@@ -103,8 +103,9 @@ HWY_INLINE V VTanh(D d, V v) {
 }
 
 // Odd polynomial up to 1, then 1 - e^(-x²) times a polynomial for e^(x²) erfc(x); Chebyshev fits in double.
-template <class D, class V>
-HWY_INLINE V VErf(D d, V v) {
+// `e` gives e^(-x²) for x up to 4; beyond, anything that is not larger.
+template <class D, class V, class E>
+HWY_INLINE V VErf(D d, V v, E e) {
   const V a = hn::Abs(v), one = hn::Set(d, 1.0f);
   const V s = hn::Mul(a, a);
   V p = hn::Set(d, -9.673590170065557e-06f);
@@ -129,9 +130,14 @@ HWY_INLINE V VErf(D d, V v) {
   q = hn::MulAdd(q, u, hn::Set(d, 0.05611095841163691f));
   q = hn::MulAdd(q, u, hn::Set(d, -0.11152140139065492f));
   q = hn::MulAdd(q, u, hn::Set(d, 0.21080635752833904f));
-  const V far = hn::Sub(one, hn::Mul(q, hn::Exp(d, hn::Neg(hn::Mul(c, c)))));
+  const V far = hn::Sub(one, hn::Mul(q, e(c)));
   const V r = hn::IfThenElse(hn::Lt(a, one), near, far);
   return hn::IfThenElse(hn::IsNaN(v), v, hn::CopySign(r, v));
+}
+
+template <class D, class V>
+HWY_INLINE V VErf(D d, V v) {
+  return VErf(d, v, [d](V x) HWY_ATTR { return hn::Exp(d, hn::Neg(hn::Mul(x, x))); });
 }
 
 template <class D, class V>
@@ -164,9 +170,11 @@ HWY_INLINE V VSiluSlope(D d, V v) {
 template <class D, class V>
 HWY_INLINE V VGeluSlope(D d, V v) {
   const V half = hn::Set(d, 0.5f);
-  const V cdf = hn::MulAdd(half, VErf(d, hn::Mul(v, hn::Set(d, 0.70710678118654752440f))), half);
-  const V pdf = hn::Mul(hn::Set(d, 0.39894228040143267794f), VExp(d, hn::Mul(hn::Mul(v, v), hn::Set(d, -0.5f))));
-  return hn::MulAdd(v, pdf, cdf);
+  // The density and the error function share one exponential.
+  const V e = VExp(d, hn::Mul(hn::Mul(v, v), hn::Set(d, -0.5f)));
+  const V x = hn::Mul(v, hn::Set(d, 0.70710678118654752440f));
+  const V cdf = hn::MulAdd(half, VErf(d, x, [e](V) HWY_ATTR { return e; }), half);
+  return hn::MulAdd(v, hn::Mul(hn::Set(d, 0.39894228040143267794f), e), cdf);
 }
 
 template <class D, class V>

@@ -401,12 +401,11 @@ void FillTensor(const Tensor& out, const Scalar& value, Parallel& parallel) {
   SerialParallel serial;
   CopyTensor(one, element, serial);
   const int item = ItemSize(out.dtype);
-  bool zero = true;
-  for (int b = 0; b < item; ++b) zero &= stored[b] == 0;
+  const bool one_byte = std::all_of(stored, stored + item, [&](char b) { return b == stored[0]; });
   const TileLoop loop({&out});
-  if (zero && loop.Flat(0, item)) {
+  if (one_byte && loop.Flat(0, item)) {
     parallel.For(loop.numel() * item, int64_t{256} << 10, [&](int64_t begin, int64_t end) {
-      std::memset(static_cast<char*>(out.data) + begin, 0, static_cast<size_t>(end - begin));
+      std::memset(static_cast<char*>(out.data) + begin, stored[0], static_cast<size_t>(end - begin));
     });
     return;
   }
