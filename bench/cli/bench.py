@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import statistics
 import sys
 import tempfile
@@ -163,9 +164,72 @@ def bench_hccl_torch(options) -> None:
     say(table(["bytes", *sides, "gloo ÷ HCCL, median", "HCCL − null, median"], rows))
 
 
+def size_text(size: int) -> str:
+    return f"{size >> 10} KiB" if size < 1 << 20 else f"{size >> 20} MiB"
+
+
+def bench_hccl_wire(options) -> None:
+    say("\n## all_reduce through torch.distributed between two hosts (network namespaces, veth), with a synchronise: best (median)\n")
+    try:
+        wire = referees.Wire()
+    except Missing as why:
+        note(f"left out: {why}")
+        return
+    rounds: dict[str, list[dict]] = {"hccl": [], "gloo": []}
+    try:
+        for _ in range(max(2, options.rounds // 2)):
+            for backend, found in rounds.items():
+                progress(f"two hosts: {backend}")
+                found.append(wire.all_reduce(backend, options.python, options.launcher))
+    except Missing as why:
+        note(f"left out: {why}")
+        return
+    finally:
+        progress("")
+        wire.close()
+    middle = lambda name, size, k: statistics.median(r[size][k] for r in rounds[name])  # noqa: E731
+    say(table(["bytes", "HCCL", "gloo", "gloo ÷ HCCL, median"],
+              [[size_text(size), *(f"{duration(middle(n, size, 0))} ({duration(middle(n, size, 1))})" for n in rounds),
+                f"{middle('gloo', size, 1) / middle('hccl', size, 1):.1f}"] for size in sorted(rounds["hccl"][0])]))
+
+
+def bench_hccl_others(options) -> None:
+    names = ("all-reduce", "reduce-scatter", "all-gather", "broadcast", "reduce", "all-to-all", "exchange")
+    sizes = (4 << 10, 64 << 10, 1 << 20, 16 << 20, 64 << 20)
+    for ranks in (2, 4):
+        say(f"\n## Other collectives, {ranks} ranks, bytes of the larger buffer: best (median)\n")
+        rows = []
+        for name in names:
+            progress(f"{name}, {ranks} ranks")
+            found = referees.collective(options.launcher, name, ranks, sizes)
+            rows.append([name, *(f"{duration(found[s][0])} ({duration(found[s][1])})" for s in sizes)])
+        progress("")
+        say(table(["collective", *map(size_text, sizes)], rows))
+
+
+def bench_scale(options) -> bool:
+    """The same work for each card, on ever more cards, each with the same number of cores."""
+    machine.torch_of(options.python, ["torch", "torch_npu"])
+    cores, all_cores = options.cores, len(os.sched_getaffinity(0))
+    say(f"\n## Data-parallel training, {cores} core{'s' if cores > 1 else ''} for each card: samples a second of all cards (share of as many single cards)\n")
+    rows, one = [], {}
+    for cards in options.cards or [n for n in (1, 2, 4, 8) if n == 1 or n * cores <= 2 * all_cores]:
+        progress(f"{cards} cards")
+        rounds = [referees.scale(options.python, options.launcher, cards, cores, options.seconds or 5.0) for _ in range(options.rounds)]
+        progress("")
+        rates = {name: statistics.median(r[name] for r in rounds) for name in rounds[0]}
+        one = one or {name: rate / cards for name, rate in rates.items()}
+        more = cards * cores > all_cores
+        rows.append([f"{cards}{', cores are shared' if more else ''}", *(f"{rate:.1f} ({100 * rate / (cards * one[name]):.0f} %)" for name, rate in rates.items())])
+    say(table(["cards", *one], rows))
+    return True
+
+
 def bench_hccl(options) -> bool:
     """HCCL against its bounds and MPI, two and four ranks; cliffs; growth with ranks."""
     ok = True
+    copies = machine.peaks(COPY_SIZES)["copy_gbs"]
+    copy = copies[max(copies, key=int)] * 1e9
     for ranks in (2, 4):
         say(f"\n## HcclAllReduce of float32 sums, {ranks} ranks, one call and one synchronise: best (median)\n")
         with tempfile.TemporaryDirectory() as folder:
@@ -191,15 +255,20 @@ def bench_hccl(options) -> bool:
             mpi = [of(n, 0) for n in ("Open MPI", "MPICH") if of(n, 0)]
             mpi_middle = [of(n, 1) for n in ("Open MPI", "MPICH") if of(n, 1)]
             bound = of("shm_bound", 0)
+            # Each rank's input is read once for every slice's owner and each output is written once.
+            moved = 2 * ranks * size / copy
             # Time per doubling of the size, since sizes here grow by more than two.
             step = (best[size] / best[before]) ** (1 / math.log2(size / before)) if before else None
             rows.append([f"{size >> 10} KiB" if size < 1 << 20 else f"{size >> 20} MiB", f"{duration(best[size])} ({duration(middle[size])})",
                          *(duration(of(o.name, 0)) for o in others), f"{min(mpi) / best[size]:.1f}" if mpi else "–",
                          f"{min(mpi_middle) / middle[size]:.1f}" if mpi_middle else "–", f"{100 * bound / best[size]:.0f} %" if bound else "–",
+                         f"{100 * moved / best[size]:.0f} %" if size >= 16 << 20 else "–",
                          f"{step:.2f}" if step else "–"])
             before = size
-        say(table(["bytes", "HCCL", *(o.name for o in others), "better MPI ÷ HCCL, best", "median", "share of shm_bound", "time at 2s ÷ at s"], rows))
+        say(table(["bytes", "HCCL", *(o.name for o in others), "better MPI ÷ HCCL, best", "median", "share of shm_bound", "of copying", "time at 2s ÷ at s"], rows))
     bench_hccl_torch(options)
+    bench_hccl_wire(options)
+    bench_hccl_others(options)
     say("\n## Growth with ranks: best (median)\n")
     sizes, rows = (4 << 10, 1 << 20, 16 << 20), []
     for ranks in (2, 3, 4, 8, 16):
@@ -265,7 +334,7 @@ def measures(case, figures: dict[str, list[float]], peaks: dict) -> dict:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="anynpu bench", description="Speed as ratios of one run; nothing is asserted.")
-    parser.add_argument("what", nargs="*", metavar="WHAT", help="steps, adds, allreduce (all three without a word), hccl or ops")
+    parser.add_argument("what", nargs="*", metavar="WHAT", help="steps, adds, allreduce (all three without a word), hccl, scale or ops")
     parser.add_argument("--launcher", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--python", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--rounds", type=int, default=5, help="how often the sides take turns (5)")
@@ -274,13 +343,17 @@ def main() -> int:
     parser.add_argument("--sides", nargs="+", choices=["cpu", "npu", "null"], default=["cpu", "npu", "null"], help="who takes part in steps")
     parser.add_argument("--only", action="append", metavar="NAME", help="ops: rows with this name; may be repeated")
     parser.add_argument("--list", action="store_true", help="ops: print the names")
+    parser.add_argument("--cores", type=int, default=1, help="scale: cores of each card (1)")
+    parser.add_argument("--cards", type=int, nargs="+", help="scale: numbers of cards (1 2 4 8 as far as the cores go)")
     parser.add_argument("--json", metavar="FILE", help="ops: write the figures there too")
     options = parser.parse_args()
     if options.rounds < 1 or (options.seconds is not None and options.seconds <= 0):
         parser.error("--rounds and --seconds must be positive")
+    if options.cores < 1 or min(options.cards or [1]) < 1:
+        parser.error("--cores and --cards must be positive")
     for word in options.what:
-        if word not in (*PARTS, "hccl", "ops"):
-            parser.error(f"{word!r} is none of {', '.join(PARTS)}, hccl and ops")
+        if word not in (*PARTS, "hccl", "scale", "ops"):
+            parser.error(f"{word!r} is none of {', '.join(PARTS)}, hccl, scale and ops")
     if "ops" in options.what and len(options.what) > 1:
         parser.error("ops is a run of its own")
     try:
@@ -292,7 +365,7 @@ def main() -> int:
     if not options.list:
         say(f"# {machine.description()}")
     ok = True
-    runs = {"steps": bench_steps, "adds": bench_adds, "allreduce": bench_all_reduce, "hccl": bench_hccl, "ops": bench_ops}
+    runs = {"steps": bench_steps, "adds": bench_adds, "allreduce": bench_all_reduce, "hccl": bench_hccl, "scale": bench_scale, "ops": bench_ops}
     for part in options.what or PARTS:
         try:
             ok = runs[part](options) and ok

@@ -5,7 +5,8 @@ import os
 import re
 import shutil
 import subprocess
-from typing import Optional
+import uuid
+from typing import Optional, Sequence
 
 from machine import HERE, Missing, program
 
@@ -30,9 +31,14 @@ def _pairs(text: str) -> dict[int, tuple[float, float]]:
     return {int(size): (float(best) * 1e-6, float(median) * 1e-6) for size, best, median in rows}
 
 
-def all_reduce(launcher: str, ranks: int = 2) -> dict[int, tuple[float, float]]:
+def collective(launcher: str, op: str, ranks: int, sizes: Sequence[int] = ()) -> dict[int, tuple[float, float]]:
     machine = f"bench{os.getpid()}r{ranks}"
-    return _pairs(_run([launcher, "run", "-q", "-n", str(ranks), "--machine", machine, "--", program("bench_all_reduce"), str(ranks)]))
+    return _pairs(_run([launcher, "run", "-q", "-n", str(ranks), "--machine", machine, "--", program("bench_all_reduce"), "--op", op, str(ranks),
+                        *map(str, sizes)]))
+
+
+def all_reduce(launcher: str, ranks: int = 2) -> dict[int, tuple[float, float]]:
+    return collective(launcher, "all-reduce", ranks)
 
 
 def torch_all_reduce(backend: str, python: str, launcher: str, queue: str, null: Optional[str] = None) -> dict[int, tuple[float, float]]:
@@ -44,6 +50,53 @@ def torch_all_reduce(backend: str, python: str, launcher: str, queue: str, null:
     elif backend == "hccl":
         command = [launcher, "run", "-q", "-n", "2", "--machine", f"bench{os.getpid()}t", "--", *command]
     return _pairs(_run(command, env=environment))
+
+
+class Wire:
+    """Two hosts made of network namespaces with a veth pair between them, for all_reduce through torch.distributed."""
+
+    def __init__(self):
+        if os.geteuid() != 0 or shutil.which("ip") is None:
+            raise Missing("two hosts: network namespaces need root and the program ip")
+        tag = "b" + uuid.uuid4().hex[:6]
+        self.spaces, self.made = [tag + "x", tag + "y"], []
+        try:
+            for space in self.spaces:
+                _run(["ip", "netns", "add", space])
+                self.made.append(space)
+            _run(["ip", "-n", self.spaces[0], "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", self.spaces[1]])
+            for k, space in enumerate(self.spaces):
+                _run(["ip", "-n", space, "addr", "add", f"10.78.0.{k + 1}/24", "dev", "eth0"])
+                for device in ("eth0", "lo"):
+                    _run(["ip", "-n", space, "link", "set", device, "up"])
+        except Missing:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        for space in self.made:
+            subprocess.run(["ip", "netns", "del", space], capture_output=True)
+
+    def all_reduce(self, backend: str, python: str, launcher: str) -> dict[int, tuple[float, float]]:
+        children = []
+        for rank, space in enumerate(self.spaces):
+            command = [python, str(HERE / "torch_allreduce.py"), backend, "2", str(rank), "tcp://10.78.0.1:29777"]
+            if backend == "hccl":
+                command = [launcher, "run", "-q", "-n", "1", "--machine", space, "--", *command]
+            environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "eth0", "HCCL_SOCKET_IFNAME": "eth0"}
+            children.append(subprocess.Popen(["ip", "netns", "exec", space, *command], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+        answers = [child.communicate(timeout=600) for child in children]
+        for child, (_, said) in zip(children, answers):
+            if child.returncode != 0:
+                raise Missing(f"{backend} between two hosts ended with code {child.returncode}: {said.strip()[-300:]}")
+        return _pairs(answers[0][0])
+
+
+def scale(python: str, launcher: str, cards: int, cores: int, seconds: float) -> dict[str, float]:
+    """Samples a second of all cards together, by work."""
+    command = [python, str(HERE / "scale.py"), str(cards), str(cores), str(seconds)]
+    text = _run([launcher, "run", "-q", "-n", str(cards), "--machine", f"bench{os.getpid()}s{cards}", "--", *command])
+    return {name: float(rate) for name, rate in re.findall(r"^@(\S+) ([\d.]+)$", text, re.M)}
 
 
 class Bound:

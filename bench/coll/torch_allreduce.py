@@ -1,6 +1,6 @@
 """torch.distributed's all-reduce between processes of one host: gloo on the CPU, or hccl. Prints "BYTES best_us median_us" at rank 0.
 
-    torch_allreduce.py BACKEND RANKS
+    torch_allreduce.py BACKEND RANKS [RANK URL]        with RANK and URL: one rank, which meets the others there
 """
 import os
 import sys
@@ -8,7 +8,7 @@ import tempfile
 import time
 
 
-def run(backend: str, rank: int, ranks: int, path: str) -> None:
+def run(backend: str, rank: int, ranks: int, url: str) -> None:
     if backend == "gloo":
         os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
     import torch
@@ -18,9 +18,9 @@ def run(backend: str, rank: int, ranks: int, path: str) -> None:
     if backend == "hccl":
         import torch_npu  # noqa: F401
 
-        torch.npu.set_device(rank)
+        torch.npu.set_device(rank % torch.npu.device_count())
     wait = torch.npu.synchronize if backend == "hccl" else lambda: None
-    dist.init_process_group(backend, init_method=f"file://{path}", rank=rank, world_size=ranks)
+    dist.init_process_group(backend, init_method=url, rank=rank, world_size=ranks)
     for size in (4 << 10, 64 << 10, 1 << 20, 4 << 20, 16 << 20, 32 << 20, 64 << 20):
         data = torch.ones(size // 4, device="npu" if backend == "hccl" else "cpu")
         times = []
@@ -39,12 +39,14 @@ def run(backend: str, rank: int, ranks: int, path: str) -> None:
 
 if __name__ == "__main__":
     backend, ranks = sys.argv[1], int(sys.argv[2])
+    if len(sys.argv) > 3:
+        run(backend, int(sys.argv[3]), ranks, sys.argv[4])
     path = os.path.join(tempfile.mkdtemp(), "store")
     children = []
     for r in range(ranks):
         pid = os.fork()
         if pid == 0:
-            run(backend, r, ranks, path)
+            run(backend, r, ranks, f"file://{path}")
         children.append(pid)
     codes = [os.waitpid(pid, 0)[1] for pid in children]
     sys.exit(1 if any(codes) else 0)

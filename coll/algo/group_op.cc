@@ -181,17 +181,19 @@ Result<std::unique_ptr<std::byte[]>> GroupOp::Allocate(uint64_t bytes) const {
       .Remedy("Free host memory or use smaller collectives.");
 }
 
+Status GroupOp::Short(uint32_t peer, uint64_t offers, uint64_t bytes, uint64_t from) const {
+  return Error(Code::kCommMismatch, "EI0005: {}: rank {} offers {} bytes, rank {} needs {} from offset {}.", Describe(),
+               peer, offers, team_.rank, bytes, from)
+      .Remedy("Pass the same counts on all ranks.");
+}
+
 // Where a peer's bytes can be read: in its line, in its memory, or (once they have come) in `staging`.
 Result<const std::byte*> GroupOp::Source(uint32_t peer, uint64_t from, uint64_t bytes, std::byte* staging) {
   const Posted& posted = lines_[peer];
   const bool in_line = posted.line->payload_bytes != 0 && call_.table.empty();
   if (from == Pull::kPeerKnows) std::memcpy(&from, posted.payload + 16 * team_.rank, sizeof from);
   const uint64_t limit = in_line ? posted.line->payload_bytes : posted.line->in.bytes;
-  if (from > limit || bytes > limit - from) {
-    return Error(Code::kCommMismatch, "EI0005: {}: rank {} offers {} bytes, rank {} needs {} from offset {}.",
-                 Describe(), peer, limit, team_.rank, bytes, from)
-        .Remedy("Pass the same counts on all ranks.");
-  }
+  if (from > limit || bytes > limit - from) return Short(peer, limit, bytes, from);
   if (in_line) return posted.payload + from;
   if (team_.to[peer]->Maps()) {
     NPU_ASSIGN(void* base, team_.to[peer]->Map(peer, posted.line->in));
@@ -264,16 +266,30 @@ Status GroupOp::GatherSources() {
   if (reduce.keep == Keep::kBlock)
     first = reduce.peer_knows ? Pull::kPeerKnows : team_.rank * reduce.count * reduce.element_bytes;
 
-  std::byte* staging = nullptr;
-  if (!team_.direct && !in_line) {
-    NPU_ASSIGN(staging_, Allocate(bytes * team_.size));
-    staging = staging_.get();
+  if (InPieces()) {
+    NPU_ASSIGN(staging_, Allocate(std::min(bytes, kPiecesAhead * PieceElements() * reduce.element_bytes) * team_.size));
+    mapped_.assign(team_.size, nullptr);
+    firsts_.assign(team_.size, first);
+    for (uint32_t p = 0; p < team_.size; ++p) {
+      if (p == team_.rank) {
+        mapped_[p] = call_.in + (first == Pull::kPeerKnows ? call_.table[2 * p] : first);
+        continue;
+      }
+      if (first == Pull::kPeerKnows) std::memcpy(&firsts_[p], lines_[p].payload + 16 * team_.rank, sizeof firsts_[p]);
+      const uint64_t limit = lines_[p].line->in.bytes;
+      if (firsts_[p] > limit || bytes > limit - firsts_[p]) return Short(p, limit, bytes, firsts_[p]);
+      if (!team_.to[p]->Maps()) continue;
+      NPU_ASSIGN(void* base, team_.to[p]->Map(p, lines_[p].line->in));
+      mapped_[p] = static_cast<const std::byte*>(base) + firsts_[p];
+    }
+    sum_ = call_.out + (sliced ? first : 0);
+    return {};
   }
   for (uint32_t p = 0; p < team_.size; ++p) {
     if (p == team_.rank) {
       sources_.push_back(call_.in + (first == Pull::kPeerKnows ? call_.table[2 * p] : first));
     } else {
-      NPU_ASSIGN(const std::byte* source, Source(p, first, bytes, staging != nullptr ? staging + p * bytes : nullptr));
+      NPU_ASSIGN(const std::byte* source, Source(p, first, bytes, nullptr));
       sources_.push_back(source);
     }
   }
@@ -305,11 +321,53 @@ Status GroupOp::GatherSources() {
   return {};
 }
 
+Status GroupOp::AskForPiece() {
+  const uint64_t size = call_.reduce->element_bytes, most = PieceElements() * size;
+  const uint64_t slot = asked_ / PieceElements() % kPiecesAhead;
+  const uint64_t bytes = std::min(most, (end_ - begin_ - asked_) * size);
+  for (uint32_t p = 0; p < team_.size; ++p) {
+    if (mapped_[p] != nullptr) continue;
+    std::byte* to = staging_.get() + (p * std::min(kPiecesAhead * most, (end_ - begin_) * size) + slot * most);
+    NPU_TRY(team_.to[p]->Fetch(p, Lane::kGroup, seq_, Buffer::kIn, firsts_[p] + asked_ * size, {to, bytes},
+                               &piece_pending_[slot]));
+  }
+  asked_ += bytes / size;
+  return {};
+}
+
+Status GroupOp::SumPieces(Parallel& parallel, bool* over) {
+  const uint64_t size = call_.reduce->element_bytes, most = PieceElements() * size, all = end_ - begin_;
+  while (summed_ < all) {
+    while (asked_ < all && asked_ - summed_ < kPiecesAhead * PieceElements()) NPU_TRY(AskForPiece());
+    const uint64_t slot = summed_ / PieceElements() % kPiecesAhead;
+    if (piece_pending_[slot].load(std::memory_order_acquire) != 0) {
+      *over = false;
+      return {};
+    }
+    sources_.clear();
+    for (uint32_t p = 0; p < team_.size; ++p) {
+      const std::byte* staged = staging_.get() + (p * std::min(kPiecesAhead * most, all * size) + slot * most);
+      sources_.push_back(mapped_[p] != nullptr ? mapped_[p] + summed_ * size : staged);
+    }
+    sinks_.assign(1, sum_ + summed_ * size);
+    const uint64_t count = std::min(PieceElements(), all - summed_);
+    RunReduction(parallel, 0, count);
+    summed_ += count;
+  }
+  sources_.clear();
+  *over = true;
+  return {};
+}
+
 void GroupOp::RunReduction(Parallel& parallel, uint64_t begin, uint64_t end) {
   const Reducing& reduce = *call_.reduce;
   if (begin == end) return;
   const uint64_t result = reduce.count * reduce.element_bytes;
-  const auto stores = StoresFor(result, kStreamingResultBytes);
+  // In place, a line that is written was just read: going round the caches would only lose it.
+  const bool in_place = std::any_of(sinks_.begin(), sinks_.end(), [&](const void* sink) {
+    return std::find(sources_.begin(), sources_.end(), sink) != sources_.end();
+  });
+  const auto stores = in_place || !team_.direct ? simd::Stores::kPlain : StoresFor(result, kStreamingResultBytes);
   const bool back = stores == simd::Stores::kPlain && result >= kTurningBytes && seq_ % 2 == 1;
   const auto grain = static_cast<int64_t>(std::max<uint64_t>(1, kGrainBytes / reduce.element_bytes));
   const auto part = [&](int64_t b, int64_t e) {
@@ -351,6 +409,13 @@ Status GroupOp::FetchResults() {
 Status GroupOp::Work(Parallel& parallel) {
   if (!call_.reduce) return Copies(parallel);
   NPU_TRY(GatherSources());
+  if (InPieces()) {
+    if (call_.reduce->keep == Keep::kBlock && OutHidesIn() && begin_ != end_ && sum_ != mapped_[team_.rank]) {
+      NPU_ASSIGN(held_, Allocate(call_.out_bytes));
+      sum_ = held_.get();
+    }
+    return {};
+  }
   if (call_.reduce->keep == Keep::kBlock && OutHidesIn() && !sinks_.empty()) {
     // Our block may lie where a peer still reads another one, unless it is exactly our own.
     if (sinks_[0] != sources_[team_.rank]) {
@@ -396,7 +461,13 @@ Status GroupOp::Advance(Parallel& parallel, bool* done) {
     case State::kFetched:
       if (layered_) break;
       if (pending_.load(std::memory_order_acquire) != 0) return {};
-      if (call_.reduce && !sources_.empty()) RunReduction(parallel, begin_, end_);
+      if (InPieces()) {
+        bool over = false;
+        NPU_TRY(SumPieces(parallel, &over));
+        if (!over) return {};
+      } else if (call_.reduce && !sources_.empty()) {
+        RunReduction(parallel, begin_, end_);
+      }
       next_ = 0;
       state_ = State::kReduced;
       if (exchange) {

@@ -74,6 +74,12 @@ class GroupOp final : public Operation {
   Status Work(Parallel& parallel);
   Status Copies(Parallel& parallel);
   Status GatherSources();
+  // Reductions whose data come in messages: a few pieces are asked for ahead, and each is summed while it is warm.
+  bool InPieces() const { return call_.reduce && !team_.direct && !DataInline(); }
+  Status AskForPiece();
+  Status SumPieces(Parallel& parallel, bool* over);
+  uint64_t PieceElements() const { return std::max<uint64_t>(64, kPieceBytes / call_.reduce->element_bytes); }
+  Status Short(uint32_t peer, uint64_t offers, uint64_t bytes, uint64_t from) const;
   Status FetchResults();
   void RunReduction(Parallel& parallel, uint64_t begin, uint64_t end);
   bool OutHidesIn() const;
@@ -98,6 +104,8 @@ class GroupOp final : public Operation {
   uint64_t SliceBegin(uint32_t rank) const;
   Result<const std::byte*> Source(uint32_t peer, uint64_t from, uint64_t bytes, std::byte* staging);
 
+  static constexpr uint64_t kPieceBytes = 256 << 10, kPiecesAhead = 4;
+
   const Team& team_;
   const uint64_t seq_;
   GroupCall call_;
@@ -109,6 +117,11 @@ class GroupOp final : public Operation {
   std::vector<void*> sinks_;
   uint64_t begin_ = 0, end_ = 0;  // elements this rank reduces
   std::atomic<uint32_t> pending_{0};
+  std::vector<const std::byte*> mapped_;  // in pieces: where each rank's part begins, null where it has to be fetched
+  std::vector<uint64_t> firsts_;          // and its place in that rank's in-buffer
+  std::byte* sum_ = nullptr;              // where the sums go
+  uint64_t asked_ = 0, summed_ = 0;       // elements
+  std::atomic<uint32_t> piece_pending_[kPiecesAhead] = {};
   std::unique_ptr<std::byte[]> staging_;  // what was fetched from peers, to be reduced
   std::unique_ptr<std::byte[]> partial_;  // layers: sums of this host, and the result of a rank that keeps none
   uint64_t partial_bytes_ = 0;

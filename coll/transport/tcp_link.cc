@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "base/os/thread.h"
 #include "coll/comm/parking.h"
@@ -21,6 +22,7 @@ constexpr uint64_t kMostPayload = sizeof(Line) + kInlineBytes;
 
 void TcpLink::Break(std::string why) {
   if (broken_.empty()) broken_ = std::move(why);
+  news_ = true;
   tickets_.clear();
   direct_ = nullptr;
   out_.clear();
@@ -58,7 +60,9 @@ void TcpLink::Flush() {
     if (piece.done == piece.bytes) out_.pop_front();
   }
   if (out_.empty() && lingering_) ::shutdown(fd_.get(), SHUT_WR);
-  TcpPump::Get().Update(*this, !out_.empty());
+  if (watches_writing_ == !out_.empty()) return;
+  watches_writing_ = !out_.empty();
+  TcpPump::Get().Update(*this, watches_writing_);
 }
 
 void TcpLink::SendLine(Lane lane, uint64_t seq, const Line& line, std::span<const std::byte> payload,
@@ -180,6 +184,11 @@ bool TcpLink::WantsToWrite() {
   return !out_.empty();
 }
 
+bool TcpLink::TakeNews() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(news_, false);
+}
+
 bool TcpLink::OnWritable() {
   const std::lock_guard lock(mutex_);
   Flush();
@@ -264,6 +273,7 @@ bool TcpLink::Begin() {
 }
 
 bool TcpLink::End() {
+  news_ = news_ || head_.kind == FrameKind::kLine || head_.kind == FrameKind::kReach;
   switch (head_.kind) {
     case FrameKind::kLine: {
       Shown& shown = ShownAt(head_.lane, head_.seq);
@@ -286,6 +296,7 @@ bool TcpLink::End() {
       if (at == tickets_.end()) break;
       at->second.left -= head_.bytes;
       if (at->second.left == 0) {
+        news_ = true;
         at->second.pending->fetch_sub(1, std::memory_order_release);  // pairs with the operation's look at it
         tickets_.erase(at);
       }
@@ -391,6 +402,7 @@ void TcpPump::Run() {
       }
       for (const auto& link : links) link->SendAlive();
     }
+    bool news = false;
     for (int i = 0; i < n; ++i) {
       std::shared_ptr<TcpLink> link;
       {
@@ -402,13 +414,14 @@ void TcpPump::Run() {
       bool alive = true;
       if ((events[i].events & EPOLLOUT) != 0) alive = link->OnWritable();
       if ((events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) alive = link->OnReadable() && alive;
+      news = link->TakeNews() || news;
       if (!alive) {
         ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, link->fd(), nullptr);
         const std::lock_guard lock(mutex_);
         links_.erase(link->id());
       }
     }
-    if (n > 0) Parking::Get().WakeAll();
+    if (news) Parking::Get().WakeAll();
   }
 }
 

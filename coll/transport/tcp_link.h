@@ -55,6 +55,7 @@ class TcpLink {
   bool OnReadable();
   bool OnWritable();
   bool WantsToWrite();
+  bool TakeNews();  // whether something has come since that a call may wait for
   void SendAlive();
   int fd() const { return fd_.get(); }
   uint64_t id() const { return id_; }
@@ -97,6 +98,7 @@ class TcpLink {
   const uint64_t id_;
   std::string broken_;
   bool left_ = false, lingering_ = false, said_farewell_ = false;
+  bool news_ = false, watches_writing_ = false;
   Shown group_[2], pair_;
   Offered group_offer_[2], pair_offer_;
   uint64_t reached_group_ = 0, reached_pair_ = 0;

@@ -1,9 +1,11 @@
-// All-reduce of fp32 sums between processes, through the C interface: one call and one synchronise each time.
+// Collectives of fp32 between processes, through the C interface: one call and one synchronise each time.
 //
-//   bench_all_reduce [RANKS [BYTES...]]        prints "BYTES best_us median_us" at rank 0
+//   bench_all_reduce [--op NAME] [RANKS [BYTES...]]        prints "BYTES best_us median_us" at rank 0
 //
-// Out of place, as the referees. Each size is checked once before it is timed. Where there is a core for each rank, its
-// calling thread stays on one, as MPI's launchers and shm_bound arrange it.
+// NAME is all-reduce (the default), reduce-scatter, all-gather, broadcast, reduce, all-to-all or exchange (a send to
+// the next rank and a receive from the one before); BYTES are those of the larger buffer. Out of place, as the
+// referees. Each size is checked once before it is timed. Where there is a core for each rank, its calling thread stays
+// on one, as MPI's launchers and shm_bound arrange it.
 #include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +16,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <functional>
+#include <map>
 #include <string>
 #include <thread>
 #include <vector>
@@ -43,7 +47,61 @@ void KeepToOneCore(int rank, int ranks) {
   }
 }
 
-void RunRank(int rank, int ranks, const std::vector<size_t>& sizes, const std::string& path) {
+// A call on `bytes`, and the last float it leaves on rank 0 when rank r gives r + 1 everywhere.
+struct Job {
+  std::function<HcclResult(void* in, void* out, size_t floats, int rank, int ranks, HcclComm, aclrtStream)> call;
+  std::function<int(int ranks)> last;
+  bool part = false;  // the result is one rank's part of the bytes
+};
+
+const std::map<std::string, Job>& Jobs() {
+  static const std::map<std::string, Job> jobs = {
+      {"all-reduce",
+       {[](void* in, void* out, size_t n, int, int, HcclComm comm, aclrtStream stream) {
+          return HcclAllReduce(in, out, n, HCCL_DATA_TYPE_FP32, HCCL_REDUCE_SUM, comm, stream);
+        },
+        [](int ranks) { return ranks * (ranks + 1) / 2; }}},
+      {"reduce",
+       {[](void* in, void* out, size_t n, int, int, HcclComm comm, aclrtStream stream) {
+          return HcclReduce(in, out, n, HCCL_DATA_TYPE_FP32, HCCL_REDUCE_SUM, 0, comm, stream);
+        },
+        [](int ranks) { return ranks * (ranks + 1) / 2; }}},
+      {"reduce-scatter",
+       {[](void* in, void* out, size_t n, int, int ranks, HcclComm comm, aclrtStream stream) {
+          const size_t each = n / static_cast<size_t>(ranks);
+          return HcclReduceScatter(in, out, each, HCCL_DATA_TYPE_FP32, HCCL_REDUCE_SUM, comm, stream);
+        },
+        [](int ranks) { return ranks * (ranks + 1) / 2; }, true}},
+      {"all-gather",
+       {[](void* in, void* out, size_t n, int, int ranks, HcclComm comm, aclrtStream stream) {
+          return HcclAllGather(in, out, n / static_cast<size_t>(ranks), HCCL_DATA_TYPE_FP32, comm, stream);
+        },
+        [](int ranks) { return ranks; }}},
+      {"broadcast",
+       {[](void* in, void* out, size_t n, int rank, int ranks, HcclComm comm, aclrtStream stream) {
+          const auto root = static_cast<uint32_t>(ranks - 1);
+          return HcclBroadcast(rank == ranks - 1 ? in : out, n, HCCL_DATA_TYPE_FP32, root, comm, stream);
+        },
+        [](int ranks) { return ranks; }}},
+      {"all-to-all",
+       {[](void* in, void* out, size_t n, int, int ranks, HcclComm comm, aclrtStream stream) {
+          const size_t each = n / static_cast<size_t>(ranks);
+          return HcclAlltoAll(in, each, HCCL_DATA_TYPE_FP32, out, each, HCCL_DATA_TYPE_FP32, comm, stream);
+        },
+        [](int ranks) { return ranks; }}},
+      {"exchange",
+       {[](void* in, void* out, size_t n, int rank, int ranks, HcclComm comm, aclrtStream stream) {
+          HcclSendRecvItem items[] = {
+              {HCCL_SEND, in, n, HCCL_DATA_TYPE_FP32, static_cast<uint32_t>((rank + 1) % ranks)},
+              {HCCL_RECV, out, n, HCCL_DATA_TYPE_FP32, static_cast<uint32_t>((rank + ranks - 1) % ranks)}};
+          return HcclBatchSendRecv(items, 2, comm, stream);
+        },
+        [](int ranks) { return ranks; }}},
+  };
+  return jobs;
+}
+
+void RunRank(int rank, int ranks, const Job& job, const std::vector<size_t>& sizes, const std::string& path) {
   MUST(aclInit(nullptr));
   MUST(aclrtSetDevice(rank));
   aclrtStream stream = nullptr;
@@ -68,15 +126,17 @@ void RunRank(int rank, int ranks, const std::vector<size_t>& sizes, const std::s
   MUST(aclrtMemcpy(in, most, ones.data(), most, ACL_MEMCPY_HOST_TO_DEVICE));
   for (const size_t bytes : sizes) {
     const auto once = [&] {
-      MUST(HcclAllReduce(in, out, bytes / 4, HCCL_DATA_TYPE_FP32, HCCL_REDUCE_SUM, comm, stream));
+      MUST(job.call(in, out, bytes / 4, rank, ranks, comm, stream));
       MUST(aclrtSynchronizeStream(stream));
     };
     const int repeats = static_cast<int>(std::clamp<size_t>((size_t{1} << 28) / bytes, 8, 2000));
     for (int i = 0; i < repeats / 8 + 1; ++i) once();
+    const auto parts = static_cast<size_t>(ranks);
+    const size_t result = bytes / 4 / parts * 4 * (job.part ? 1 : parts);
     float last = 0;
-    MUST(aclrtMemcpy(&last, 4, static_cast<char*>(out) + bytes - 4, 4, ACL_MEMCPY_DEVICE_TO_HOST));
-    if (last != static_cast<float>(ranks * (ranks + 1) / 2)) {
-      std::fprintf(stderr, "wrong sum %f\n", static_cast<double>(last));
+    MUST(aclrtMemcpy(&last, 4, static_cast<char*>(out) + result - 4, 4, ACL_MEMCPY_DEVICE_TO_HOST));
+    if (rank == 0 && last != static_cast<float>(job.last(ranks))) {
+      std::fprintf(stderr, "wrong result %f\n", static_cast<double>(last));
       std::exit(2);
     }
     std::vector<double> times;
@@ -97,12 +157,16 @@ void RunRank(int rank, int ranks, const std::vector<size_t>& sizes, const std::s
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::string name = "all-reduce";
+  if (argc > 2 && std::string(argv[1]) == "--op") name = argv[2], argv += 2, argc -= 2;
+  const auto job = Jobs().find(name);
+  if (job == Jobs().end()) return 2;
   const int ranks = argc > 1 ? std::atoi(argv[1]) : 2;
   char directory[] = "/tmp/coll-bench-XXXXXX";
   std::vector<size_t> sizes;
   for (int i = 2; i < argc; ++i) sizes.push_back(std::strtoull(argv[i], nullptr, 10) / 4 * 4);
   if (sizes.empty()) sizes = {4u << 10, 64u << 10, 1u << 20, 4u << 20, 16u << 20, 32u << 20, 64u << 20};
-  if (*std::min_element(sizes.begin(), sizes.end()) == 0) return 2;
+  if (*std::min_element(sizes.begin(), sizes.end()) < 256) return 2;
   if (ranks < 1 || ranks > 64 || ::mkdtemp(directory) == nullptr) return 2;
   const std::string path = std::string(directory) + "/root";
   ::setenv("ANYNPU_MACHINE", directory + 5, 1);
@@ -111,7 +175,7 @@ int main(int argc, char** argv) {
   for (int r = 0; r < ranks; ++r) {
     const pid_t pid = ::fork();
     if (pid == 0) {
-      RunRank(r, ranks, sizes, path);
+      RunRank(r, ranks, job->second, sizes, path);
       std::fflush(nullptr);
       ::_exit(0);
     }
