@@ -88,7 +88,7 @@ const std::map<std::string, void (*)()> kFailures = {
     {"config-broken", [] { aclInit(std::getenv("FAILURE_FILE")); }},
     {"wait-forever", [] { aclrtSetDevice(0); aclrtStream s = nullptr; aclrtCreateStream(&s); aclrtNotify n = nullptr; aclrtCreateNotify(&n, 0); aclrtWaitAndResetNotify(n, s, 0); aclrtSynchronizeStreamWithTimeout(s, 50); }},
     {"ranks-disagree", [] { Ranks([](int rank, HcclComm comm, aclrtStream stream) { HcclAllReduce(Device(4096), Device(4096), rank == 0 ? 10 : 20, HCCL_DATA_TYPE_FP32, HCCL_REDUCE_SUM, comm, stream); }); }},
-    {"type-not-reduced", [] { Ranks([](int, HcclComm comm, aclrtStream stream) { HcclAllReduce(Device(4096), Device(4096), 10, HCCL_DATA_TYPE_FP64, HCCL_REDUCE_SUM, comm, stream); }); }},
+    {"type-not-reduced", [] { Ranks([](int, HcclComm comm, aclrtStream stream) { HcclAllReduce(Device(4096), Device(4096), 10, HCCL_DATA_TYPE_INT128, HCCL_REDUCE_SUM, comm, stream); }); }},
     {"hccl-setting", [] { aclrtSetDevice(0); HcclRootInfo info; HcclGetRootInfo(&info); HcclComm comm = nullptr; HcclCommInitRootInfo(1, &info, 0, &comm); }},
     {"rank-table", [] { aclrtSetDevice(0); HcclComm comm = nullptr; HcclCommInitClusterInfo("/no/such/table.json", 0, &comm); }},
     {"port-taken", [] { aclrtSetDevice(0); HcclRootInfo info; HcclGetRootInfo(&info); }},
