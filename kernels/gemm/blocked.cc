@@ -9,12 +9,14 @@
 namespace npu::gemm {
 namespace {
 
-constexpr int64_t kColsInL2 = 512;                   // columns of B packed by one task at a time
-constexpr int64_t kRowsInL2 = 140;                   // rows of A packed by one task at a time
-constexpr int64_t kGroupFloats = int64_t{1} << 20;   // packed by one task at a time
-constexpr int64_t kSharedBytes = int64_t{96} << 20;  // packed once for all tasks, per pass
-constexpr double kSerialFlops = 1.0e6;               // below this sharing costs more than it brings
-constexpr double kUnsharedFlops = 10.0e6;            // below this each task packs for itself: one region instead of two
+constexpr int64_t kColsInL2 = 512;                    // columns of B packed by one task at a time
+constexpr int64_t kRowsInL2 = 140;                    // rows of A packed by one task at a time
+constexpr int kSpareRows = 2;                         // a panel may have so many fewer than the largest tile
+constexpr int64_t kPieceFloats = int64_t{128} << 10;  // of the result, beside the operands' blocks in L2
+constexpr int64_t kGroupFloats = int64_t{1} << 20;    // packed by one task at a time
+constexpr int64_t kSharedBytes = int64_t{96} << 20;   // packed once for all tasks, per pass
+constexpr double kSerialFlops = 1.0e6;                // below this sharing costs more than it brings
+constexpr double kUnsharedFlops = 10.0e6;  // below this each task packs for itself: one region instead of two
 
 struct Range {
   int64_t begin, end;
@@ -26,11 +28,18 @@ Range Part(int64_t n, int64_t parts, int64_t index) { return {n * index / parts,
 
 // How k, rows and columns are cut into blocks and panels.
 struct Cut {
-  Cut(const MicroKernels& t, int64_t m_, int64_t n_, int64_t k_) : m(m_), n(n_), k(k_), nr(t.nr), lanes(t.lanes) {
+  // `sharers`: workers among whom rows are divided.
+  Cut(const MicroKernels& t, int64_t m_, int64_t n_, int64_t k_, int sharers)
+      : m(m_), n(n_), k(k_), nr(t.nr), lanes(t.lanes) {
     k_blocks = std::max<int64_t>(1, CeilDiv(k, t.kc));
     kc = CeilDiv(CeilDiv(k, k_blocks), 4) * 4;
-    row_panels = CeilDiv(m, t.mr);
-    mr = static_cast<int>(CeilDiv(m, row_panels));
+    // The rows of a panel: those that leave the busiest worker the fewest, within what hardly slows a tile.
+    const auto busiest = [&](int rows) { return CeilDiv(CeilDiv(m, rows), sharers) * rows; };
+    mr = t.mr;
+    for (int rows = t.mr - 1; rows >= t.mr - kSpareRows && rows > 0; --rows) {
+      if (busiest(rows) < busiest(mr)) mr = rows;
+    }
+    mr = static_cast<int>(CeilDiv(m, CeilDiv(m, mr)));
     row_panels = CeilDiv(m, mr);
     col_panels = CeilDiv(n, nr);
   }
@@ -152,9 +161,10 @@ bool Rectangle(const Call& c, Range row_panels, Range col_panels) {
   const bool packs_a = !c.shared_a && !c.a_lies.data, packs_b = !c.shared_b && !c.b_lies.data;
   const int64_t a_floats = packs_a ? row_panels.size() * cut.APanelFloats() : 0;
   const int64_t b_floats = packs_b ? std::min(b_step, col_panels.size()) * cut.BPanelFloats() : 0;
-  // Blocks of k packed at a time.
-  const int64_t group =
-      std::clamp<int64_t>(kGroupFloats / std::max<int64_t>(1, a_floats + b_floats), 1, c.blocks.size());
+  // Blocks of k packed at a time. One, just before it is read, when the whole rectangle stays in L2 anyway.
+  const bool small = row_panels.size() * cut.mr * col_panels.size() * cut.nr <= kPieceFloats;
+  const int64_t most = small ? 1 : kGroupFloats / std::max<int64_t>(1, a_floats + b_floats);
+  const int64_t group = std::clamp<int64_t>(most, 1, c.blocks.size());
   const bool keeps = c.sink.element != Element::kF32 && cut.k_blocks > 1;
   const int64_t ldp = col_panels.size() * cut.nr;
   const int64_t p_floats = keeps ? ldp * row_panels.size() * cut.mr : 0;
@@ -277,15 +287,15 @@ Status Blocked(Parallel& parallel, int64_t m, int64_t n, int64_t k, const PanelS
                const Sink& sink) {
   if (m <= 0 || n <= 0) return {};
   const MicroKernels& t = Kernels();
-  const Cut cut(t, m, n, k);
   const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   const int workers = flops < kSerialFlops ? 1 : parallel.Workers();
+  const bool split_rows = m >= n;
+  const Cut cut(t, m, n, k, split_rows ? workers : 1);
   Call call{t, cut, a, b, sink, {0, cut.k_blocks}};
 
   if (const Strip lies = a.Lies(); ReadsWhereItLies(lies, cut)) call.a_lies = lies;
   if (const Strip lies = b.Lies(); ReadsWhereItLies(lies, cut, n)) call.b_lies = lies;
 
-  const bool split_rows = m >= n;
   const int64_t row_size = std::max<int64_t>(1, kRowsInL2 / cut.mr);
   const int64_t col_size = std::max<int64_t>(1, kColsInL2 / cut.nr);
   const int64_t row_parts = split_rows ? Parts(cut.row_panels, row_size, workers) : 1;
