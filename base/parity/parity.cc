@@ -152,6 +152,7 @@ std::atomic<Mode> mode{FromEnvironment()};
 
 namespace {
 int32_t CodeOf(const Finding& finding) {
+  if (finding.call.starts_with("Hccl")) return HcclCode(finding.code);
   return finding.call.starts_with("aclnn") ? NnCode(finding.code) : AclCode(finding.code);
 }
 }  // namespace

@@ -76,6 +76,16 @@ TEST_F(ParityTest, WarnsOnceForEachAndGoesOn) {
   EXPECT_EQ(text.find("unknown"), text.rfind("unknown"));
 }
 
+TEST_F(ParityTest, ACollectiveHasTheCodeOfItsLibrary) {
+  Switch("warn");
+  Finding finding = kFinding;
+  finding.call = "HcclAllReduce";
+  finding.code = Code::kUnsupportedDType;
+  EXPECT_TRUE(Judge(finding).ok());
+  EXPECT_THAT(Written(),
+              HasSubstr("finding\t1\tdtype\t" + std::to_string(HcclCode(Code::kUnsupportedDType)) + "\tHcclAllReduce"));
+}
+
 TEST_F(ParityTest, ADoubtIsWrittenDownAndNeverRefused) {
   Switch("refuse");
   Doubt(kFinding);
