@@ -38,6 +38,8 @@ KINDS = {
     "string": ("const char*", "text", ["TextIn"] * 2, WORD),
     "dtype": ("int32_t", "dtype", ["DTypeIn"], NUMBER),
 }
+# Functions of the table that answer at once; shim/opapi defines them by hand.
+HELPERS = ["aclnnNpuFormatCastCalculateSizeAndFormat"]
 # Names that C++ keeps for itself.
 KEYWORDS = {"default", "register", "operator", "signed", "union", "template", "this", "float", "int", "double", "bool", "new"}
 
@@ -180,7 +182,7 @@ def main(table: str, out_dir: str, *folders: str) -> None:
     )
     names = [name for row in defined for name in (row.symbol + "GetWorkspaceSize", row.symbol)]
     write_if_changed(out / "aclnn" / "exports.txt", "".join(n + "\n" for n in names))
-    exported = "".join(f"    {n};\n" for n in [*names, "anynpu_describe_operators"])
+    exported = "".join(f"    {n};\n" for n in [*names, *HELPERS, "anynpu_describe_operators"])
     write_if_changed(out / "aclnn" / "opapi.map", f"{{\n  global:\n{exported}  local: *;\n}};\n")
 
 

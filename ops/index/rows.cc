@@ -9,6 +9,7 @@
 #include "ops/common/dims.h"
 #include "ops/common/values.h"
 #include "ops/core/object.h"
+#include "ops/index/rules.h"
 
 namespace npu::ops {
 
@@ -27,6 +28,40 @@ Tensor Fronted(const Tensor& t, int d) {
 }
 
 }  // namespace
+
+// Slices along dimension d: all equal ones as one (in order), or only those that follow one another.
+Status UniqueSlices(const Call& c, const Tensor& self, int d, bool globally, const SlicesOut& out) {
+  return WithNumber(self.dtype, [&]<class T>() -> Status {
+    const Values<T> x(Fronted(self, d), c.parallel);
+    const int64_t n = self.rank == 0 ? 1 : self.shape[U(d)], width = n == 0 ? 0 : x.size() / n;
+    std::vector<int64_t> order(U(n)), firsts, counts, group(U(n));
+    std::iota(order.begin(), order.end(), int64_t{0});
+    const auto row = [&](int64_t i) { return x.data() + i * width; };
+    if (globally) {
+      std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+        return std::lexicographical_compare(row(a), row(a) + width, row(b), row(b) + width);
+      });
+    }
+    for (int64_t i : order) {
+      if (firsts.empty() || !std::equal(row(i), row(i) + width, row(firsts.back()))) firsts.push_back(i), counts.push_back(0);
+      ++counts.back();
+      group[U(i)] = static_cast<int64_t>(firsts.size()) - 1;
+    }
+    Dims shape = DimsOf(self);
+    if (self.rank > 0) shape.size[U(d)] = static_cast<int64_t>(firsts.size());
+    std::vector<T> kept;
+    for (int64_t i : firsts) kept.insert(kept.end(), row(i), row(i) + width);
+    const Tensor to = Fronted(MakeContiguous(out.values.data, out.values.dtype, shape.Span()), d);
+    simd::Copy(MakeContiguous(kept.data(), TypeOf<T>(), to.Shape()), to, c.parallel);
+    if (out.counts != nullptr) std::copy(counts.begin(), counts.end(), out.counts->As<int64_t>());
+    if (out.inverse != nullptr)
+      simd::Copy(MakeContiguous(group.data(), DType::i64, std::array<int64_t, 1>{n}), MakeContiguous(out.inverse->data, DType::i64, std::array<int64_t, 1>{n}),
+                 c.parallel);
+    c.live[0]->SetTrueShape(shape.Span());
+    if (out.counts != nullptr) c.live[1]->SetTrueShape(std::array<int64_t, 1>{static_cast<int64_t>(counts.size())});
+    return {};
+  });
+}
 
 using abi::UniqueDim, abi::ChunkCat, abi::ScatterNdUpdate, abi::Quantize;
 // Slices along a dim, sorted as torch sorts them: by their elements in order.
@@ -56,41 +91,10 @@ NPU_OP(UniqueDim) = Op<UniqueDim>()
                           return WantShape(p, UniqueDim::inverseOut, {1, {n}}, "there is one for each slice");
                         })
                         .Does([](const Call& c) -> Status {
-                          const Tensor& self = c.args[UniqueDim::self];
-                          const int d = WrapDim(c.args[UniqueDim::dim], self.rank);
-                          return WithNumber(self.dtype, [&]<class T>() -> Status {
-                            const Values<T> x(Fronted(self, d), c.parallel);
-                            const int64_t n = self.shape[U(d)], width = n == 0 ? 0 : x.size() / n;
-                            std::vector<int64_t> order(U(n)), firsts, counts, group(U(n));
-                            std::iota(order.begin(), order.end(), int64_t{0});
-                            const auto row = [&](int64_t i) { return x.data() + i * width; };
-                            std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-                              return std::lexicographical_compare(row(a), row(a) + width, row(b), row(b) + width);
-                            });
-                            for (int64_t i : order) {
-                              if (firsts.empty() || !std::equal(row(i), row(i) + width, row(firsts.back())))
-                                firsts.push_back(i), counts.push_back(0);
-                              ++counts.back();
-                              group[U(i)] = static_cast<int64_t>(firsts.size()) - 1;
-                            }
-                            Tensor values = c.args[UniqueDim::valueOut];
-                            values = MakeContiguous(values.data, values.dtype, self.Shape());
-                            Dims shape = DimsOf(self);
-                            shape.size[U(d)] = static_cast<int64_t>(firsts.size());
-                            values = MakeContiguous(values.data, values.dtype, shape.Span());
-                            std::vector<T> kept;
-                            for (int64_t i : firsts) kept.insert(kept.end(), row(i), row(i) + width);
-                            const Tensor to = Fronted(values, d);
-                            simd::Copy(MakeContiguous(kept.data(), TypeOf<T>(), to.Shape()), to, c.parallel);
-                            std::copy(counts.begin(), counts.end(), c.args[UniqueDim::countsOut].As<int64_t>());
-                            if (c.args[UniqueDim::returnInverse]) {
-                              Results<int64_t> inverse(c.args[UniqueDim::inverseOut], c.parallel);
-                              std::copy(group.begin(), group.end(), inverse.data());
-                            }
-                            c.live[0]->SetTrueShape(shape.Span());
-                            c.live[1]->SetTrueShape(std::array<int64_t, 1>{static_cast<int64_t>(counts.size())});
-                            return {};
-                          });
+                          using A = UniqueDim;
+                          const SlicesOut out{c.args[A::valueOut], c.args[A::returnInverse] ? &c.args[A::inverseOut] : nullptr,
+                                              &c.args[A::countsOut]};
+                          return UniqueSlices(c, c.args[A::self], WrapDim(c.args[A::dim], c.args[A::self].rank), true, out);
                         });
 
 // Each tensor's dim cut into numChunks pieces (the last filled up with zeros), pieces of one number side by side.

@@ -18,6 +18,14 @@ struct IndexList {
   Dims shape;                  // common shape of the indices
   std::vector<std::vector<int64_t>> coordinates;  // of masks
 };
+// Results of UniqueSlices: dense, with room for all slices; null where none is wanted.
+struct SlicesOut {
+  Tensor values;
+  const Tensor *inverse, *counts;
+};
+// Values are c.live[0], counts c.live[1].
+Status UniqueSlices(const Call& c, const Tensor& self, int d, bool globally, const SlicesOut& out);
+
 // A mask (bool, uint8) covers as many dimensions as it has; how much it selects is known only when the call runs.
 bool HasMask(std::span<const Tensor> list);
 // Without masks.

@@ -150,8 +150,14 @@ NPU_OP(UniqueConsecutive) = Op<UniqueConsecutive>()
       const Tensor& self = plan.args[UniqueConsecutive::self];
       // op-plugin passes 1000 where torch has no dim.
       const int64_t dim = plan.args[UniqueConsecutive::dim];
-      if (dim != 1000 && self.rank > 1) return NotYet(plan.op.name, "slices along a dim of a tensor with several are not compared yet");
       NPU_TRY(WantRoom(plan, UniqueConsecutive::valueOut, self.Numel()));
+      if (dim != 1000 && self.rank > 1) {
+        const int d = WrapDim(dim, self.rank);
+        if (d < 0) return plan.Refuse("dim is {}, but self has shape {}.", dim, ShapeText(self.Shape())).Remedy("Name a dimension of self.");
+        const int64_t slices = self.shape[static_cast<size_t>(d)];
+        if (plan.args[UniqueConsecutive::returnInverse]) NPU_TRY(WantRoom(plan, UniqueConsecutive::inverseOut, slices));
+        return plan.args[UniqueConsecutive::returnCounts] ? WantRoom(plan, UniqueConsecutive::countsOut, slices) : Status();
+      }
       if (plan.args[UniqueConsecutive::returnInverse]) NPU_TRY(WantRoom(plan, UniqueConsecutive::inverseOut, self.Numel()));
       return plan.args[UniqueConsecutive::returnCounts] ? WantRoom(plan, UniqueConsecutive::countsOut, self.Numel()) : Status();
     })
@@ -159,6 +165,11 @@ NPU_OP(UniqueConsecutive) = Op<UniqueConsecutive>()
       const Tensor& self = c.args[UniqueConsecutive::self];
       const Tensor inverse = MakeContiguous(c.args[UniqueConsecutive::inverseOut].data, DType::i64, self.Shape());
       const bool counts = c.args[UniqueConsecutive::returnCounts];
+      if (c.args[UniqueConsecutive::dim] != 1000 && self.rank > 1) {
+        const SlicesOut out{c.args[UniqueConsecutive::valueOut], c.args[UniqueConsecutive::returnInverse] ? &c.args[UniqueConsecutive::inverseOut] : nullptr,
+                            counts ? &c.args[UniqueConsecutive::countsOut] : nullptr};
+        return UniqueSlices(c, self, WrapDim(c.args[UniqueConsecutive::dim], self.rank), false, out);
+      }
       const int64_t n = simd::Unique(self, false, c.args[UniqueConsecutive::valueOut].data,
                                      c.args[UniqueConsecutive::returnInverse] ? &inverse : nullptr,
                                      counts ? c.args[UniqueConsecutive::countsOut].As<int64_t>() : nullptr);

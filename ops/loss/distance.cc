@@ -36,6 +36,15 @@ T Distance(const T* a, const T* b, int64_t n, double p) {
   return static_cast<T>(p == 2 ? std::sqrt(sum) : std::pow(sum, 1 / p));
 }
 
+struct CdistGrad {
+  static constexpr std::string_view kName = "CdistGrad";
+  static constexpr Param kParams[] = {{"grad", Kind::tensor, Role::in, false},  {"x1", Kind::tensor, Role::in, false}, {"x2", Kind::tensor, Role::in, false},
+                                      {"cdist", Kind::tensor, Role::in, false}, {"p", Kind::real64, Role::in, false},  {"out", Kind::tensor, Role::out, false}};
+  static constexpr TensorIn grad{0}, x1{1}, x2{2}, cdist{3};
+  static constexpr RealIn p{4};
+  static constexpr TensorOut out{5};
+};
+
 // How the distance changes with a − b.
 double Slope(double d, double distance, double p) {
   if (p == 0 || distance == 0) return 0;
@@ -69,6 +78,8 @@ Tensor Batched(const Tensor& t, const Dims& distances) {
 }
 
 }  // namespace
+
+extern const OpDef op_named_CdistGrad;
 
 using abi::Cdist, abi::CdistBackward, abi::Pdist;
 NPU_OP(Cdist) = Op<Cdist>()
@@ -146,6 +157,41 @@ NPU_OP(CdistBackward) = Op<CdistBackward>()
                                 return {};
                               });
                             });
+// By type name: everything broadcast to [.., rows, others, features]; the result may be summed over the others.
+constinit const OpDef op_named_CdistGrad =
+    Op<CdistGrad>()
+        .Rules(FloatTensors(CdistGrad::grad, CdistGrad::x1, CdistGrad::x2, CdistGrad::cdist, CdistGrad::out), SameShape(CdistGrad::grad, CdistGrad::x1),
+               SameShape(CdistGrad::grad, CdistGrad::x2), SameShape(CdistGrad::grad, CdistGrad::cdist), AnyShape(CdistGrad::out))
+        .Uses(CdistGrad::p)
+        .Tolerance("accumulated")
+        .Like("cdist_grad(grad, x1, x2, cdist, p)")
+        .Prepares([](Planning& p) -> Status {
+          const Tensor &grad = p.args[CdistGrad::grad], &out = p.args[CdistGrad::out];
+          if (npu::SameShape(grad.Shape(), out.Shape())) return {};
+          if (grad.rank < 2) return p.Refuse("grad has shape {}.", ShapeText(grad.Shape())).Remedy("It has rows, others and features.");
+          Dims want = {grad.rank - 1, grad.shape};
+          want.size[U(grad.rank - 2)] = SizeAt(grad, 0);
+          return WantShape(p, CdistGrad::out, want, "it is summed over the second rows");
+        })
+        .Does([](const Call& c) -> Status {
+          const double power = c.args[CdistGrad::p];
+          const Tensor& to = c.args[CdistGrad::out];
+          return WithFloat(c.args[CdistGrad::x1].dtype, [&]<class T>() -> Status {
+            const Values<T> a(c.args[CdistGrad::x1], c.parallel), b(c.args[CdistGrad::x2], c.parallel), grad(c.args[CdistGrad::grad], c.parallel),
+                distance(c.args[CdistGrad::cdist], c.parallel);
+            Results<T> out(to, c.parallel);
+            const int64_t n = SizeAt(to, 0), others = out.size() == 0 ? 0 : a.size() / out.size();
+            for (int64_t i = 0; i < out.size(); ++i) {
+              double sum = 0;
+              for (int64_t k = 0; k < others; ++k) {
+                const int64_t at = (i / n * others + k) * n + i % n;
+                sum += static_cast<double>(grad[at]) * Slope(static_cast<double>(a[at]) - static_cast<double>(b[at]), static_cast<double>(distance[at]), power);
+              }
+              out[i] = static_cast<T>(sum);
+            }
+            return {};
+          });
+        });
 NPU_OP(Pdist) =
     Op<Pdist>()
         .Rules(FloatTensors(Pdist::self, Pdist::out), RankIs(Pdist::self, 2), AnyShape(Pdist::out))

@@ -9,6 +9,7 @@
 #include "kernels/gemm/gemm.h"
 #include "ops/core/formats.h"
 #include "ops/linalg/weight_nz.h"
+#include "ops/quant/product.h"
 #include "ops/quant/quantize.h"
 
 namespace npu::ops {
@@ -46,8 +47,9 @@ Tensor MatrixAt(const Tensor& t, std::span<const int64_t> batch, int64_t i) {
   return m;
 }
 
-// sums = a @ b for int8 matrices; sums is dense [m, n].
-Status IntegerProduct(const Call& c, const Tensor& a, const Tensor& b, int32_t* sums) {
+}  // namespace
+
+Status quant::IntegerProduct(const Call& c, const Tensor& a, const Tensor& b, int32_t* sums) {
   const int64_t m = a.shape[0], k = a.shape[1], n = b.shape[1];
   simd::Scratch<uint16_t> left(m * k), right(k * n);
   simd::Scratch<float> part(m * n);
@@ -68,6 +70,8 @@ Status IntegerProduct(const Call& c, const Tensor& a, const Tensor& b, int32_t* 
   }
   return {};
 }
+
+namespace {
 
 // Scales as floats; whole words are what aclnnTransQuantParamV2 made.
 struct Scales {
@@ -169,7 +173,7 @@ Status RunQuantMatmul(const Call& c) {
   simd::Scratch<int32_t> sums(m * n);
   simd::Scratch<float> row_major(m * n);
   for (int64_t i = 0; i < plan.batch.Numel(); ++i) {
-    NPU_TRY(IntegerProduct(c, MatrixAt(a, plan.batch.Span(), i), MatrixAt(b, plan.batch.Span(), i), sums.data()));
+    NPU_TRY(quant::IntegerProduct(c, MatrixAt(a, plan.batch.Span(), i), MatrixAt(b, plan.batch.Span(), i), sums.data()));
     const Tensor to = MatrixAt(out, plan.batch.Span(), i);
     if (out.dtype == DType::i32) {
       for (int64_t e = 0; e < m * n; ++e) sums[e] += static_cast<int32_t>(before[U(e % n)]);

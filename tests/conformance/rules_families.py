@@ -170,8 +170,10 @@ ELSEWHERE = {name: file for file, names in {
         UniqueDim StatelessExponentialTensor DropoutV3Tensor RReluWithNoise InplaceRReluWithNoise LSTM LstmBackward GRU
         GRUBackward GridSampler2D GridSampler3D GridSampler2DBackward GridSampler3DBackward FusedInferAttentionScoreV2
         FusedInferAttentionScoreV3 PromptFlashAttentionV3 IncreFlashAttentionV4""",
+    "test_language_models.py": "GroupedMatmulAdd QuantMatmulV5 QuantMatmulWeightNz",
+    "test_formats.py": "NpuFormatCast MatmulWeightNz BatchMatMulWeightNz AddmmWeightNz",
 }.items() for name in names.split()} | {name.removeprefix("aclnn"): table for table in (TABLE, "test_language_models.py", "test_complex.py") for name in re.findall(
-    r'case\("(aclnn\w+)"', (pathlib.Path(__file__).parent / table).read_text(encoding="utf-8"))}
+    r'case\("(acl\w+)"', (pathlib.Path(__file__).parent / table).read_text(encoding="utf-8"))}
 PRODUCTS, ATTENTION = "test_products.py", "test_attention.py"
 ELSEWHERE_BY_RULE = {"matrix_product": PRODUCTS, "convolution": PRODUCTS, "image": PRODUCTS, "attention": ATTENTION,
                      "gather_shape": FAMILIES, "index_vector": FAMILIES, "select_shape": FAMILIES, "scatter_shape": FAMILIES}

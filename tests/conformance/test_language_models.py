@@ -512,3 +512,71 @@ def _(t, r):
     want = y * (scale * y).sigmoid() if swish else y
     return ({"x": x, "gamma": gamma, "beta": beta, "numGroups": groups, "dataFormatOptional": "NCHW", "eps": eps, "activateSwish": swish, "swishScale": scale},
             {"yOut": (want, t), "meanOut": (mean, t), "rstdOut": (rstd, t)}, 64)
+
+
+# --- grouped products
+
+def divided(r, rows: int, groups: int) -> list[int]:
+    ends = sorted(r.randint(0, rows) for _ in range(groups - 1))
+    return [*ends, rows]
+
+
+ACTIVATIONS = {0: lambda v: v, 1: torch.relu, 2: lambda v: F.gelu(v, approximate="tanh"), 3: F.gelu,
+               4: lambda v: v / (1 + torch.exp(-1.702 * v.abs())) * torch.exp(0.851 * (v - v.abs())), 5: F.silu}
+
+
+@pytest.mark.parametrize("name", ["aclnnGroupedMatmulV4", "aclnnGroupedMatmulV5"])
+@pytest.mark.parametrize("kind", ["bytes", "whole", "kept", "floats"])
+def test_grouped_products(name, kind):
+    for number in range(4):
+        r = seeded(name, kind, number)
+        groups, rows, k, n = r.randint(1, 4), r.randint(1, 20), r.randint(2, 40), r.randint(2, 20)
+        ends = divided(r, rows, groups)
+        t = r.choice(HALVES)
+        act = 0 if kind == "whole" else r.randint(0, 5)
+        x = draw((rows, k), torch.int8, -128, 128) if kind in ("bytes", "whole") else draw((rows, k), t)
+        w = draw((groups, k, n), t) if kind == "floats" else draw((groups, k, n), torch.int8, -128, 128)
+        out = torch.zeros(rows, n, dtype=torch.int32 if kind == "whole" else t)
+        args: dict = {"x": [x], "weight": [w], "groupListOptional": torch.tensor(ends), "out": [out]}
+        listed = r.randint(0, 1)
+        if listed:
+            args["groupListOptional"] = torch.tensor([b - a for a, b in zip([0, *ends], ends)])
+        weights = w.double()
+        if kind == "kept":
+            args["antiquantScaleOptional"], args["antiquantOffsetOptional"] = [draw((groups, n), t, 0.01, 0.05)], [draw((groups, n), t, -4, 4)]
+            weights = (weights + args["antiquantOffsetOptional"][0].double()[:, None]) * args["antiquantScaleOptional"][0].double()[:, None]
+        want = torch.zeros(rows, n, dtype=torch.float64)
+        for e, (a, b) in enumerate(zip([0, *ends], ends)):
+            want[a:b] = x[a:b].double() @ weights[e]
+        if kind == "bytes":
+            scale, token = draw((groups, n), torch.float32, 1e-5, 1e-4), draw((rows,), torch.float32, 0.5, 2)
+            args["scaleOptional"], args["perTokenScaleOptional"] = [scale], [token]
+            for e, (a, b) in enumerate(zip([0, *ends], ends)):
+                want[a:b] *= scale[e].double() * token[a:b, None].double()
+        want = ACTIVATIONS[act](want)
+        lib(name, splitItem=3, groupType=0, groupListType=listed, actType=act, **args)
+        more.agree("out", out, want, 4 * k + 64)
+
+
+@pytest.mark.parametrize("dtype", F3)
+def test_groups_along_the_inner_size(dtype):
+    for number in range(3):
+        r = seeded("inner groups", dtype, number)
+        groups, m, k, n = r.randint(1, 4), r.randint(1, 9), r.randint(4, 30), r.randint(1, 9)
+        ends = divided(r, k, groups)
+        x, w = draw((k, m), dtype).t(), draw((k, n), dtype)
+        want = torch.stack([x[:, a:b].double() @ w[a:b].double() for a, b in zip([0, *ends], ends)])
+        out = torch.full(want.shape, 3, dtype=dtype)
+        lib("aclnnGroupedMatmulV4", x=[x], weight=[w], groupListOptional=torch.tensor(ends), out=[out], splitItem=3, groupType=2, groupListType=0, actType=0)
+        more.agree("out", out, want, k + 8)
+        held = draw((groups * m, n), torch.float32)
+        sums = held.clone()
+        lib("aclnnGroupedMatmulAdd", x=x.t().contiguous(), weight=w, groupList=torch.tensor(ends), yRef=sums, transposeX=True, transposeWeight=False, groupType=2)
+        more.agree("yRef", sums, held.double() + want.view(groups * m, n), k + 8)
+
+
+def test_grouped_refusals_name_what_is_missing():
+    x, w = draw((2, 3), torch.int8), draw((1, 3, 4), torch.int8)
+    with pytest.raises(Failure, match="int8 products to float16 have no scale"):
+        lib("aclnnGroupedMatmulV4", x=[x], weight=[w], groupListOptional=torch.tensor([2]), out=[torch.zeros(2, 4, dtype=torch.float16)], splitItem=3, groupType=0,
+            groupListType=0, actType=0)

@@ -1120,3 +1120,83 @@ def test_random_with_seed_tensors():
     lib("aclnnDropoutV3Tensor", input=x, p=0.25, seedTensor=seed, offsetTensor=offset, offset=2, out=y, maskOut=m)
     lib("aclnnDropoutV3", input=x, p=0.25, seed=7, offset=6, out=z, maskOut=n)
     assert torch.equal(y, z) and torch.equal(m, n) and 150 < int((y != 0).sum()) < 230
+
+
+# --- short-time Fourier transform, regions of images, repeated slices
+
+@case("aclStft", [torch.float32, torch.float64])
+def _(t, r):
+    n = r.choice([4, 8, 15, 20])
+    win, hop = r.randint(1, n), r.randint(1, n)
+    x = draw([r.randint(1, 3)] * r.randint(0, 1) + [r.randint(n, 60)], t)
+    window, normalized, onesided = r.choice([None, draw((win,), t)]), r.random() < 0.5, r.random() < 0.5
+    given = (torch.ones(win, dtype=t) if window is None else window).double()
+    want = torch.stft(x.double(), n, hop, win, given, False, "reflect", normalized, onesided, True)
+    want = want.to(torch.complex64 if t == torch.float32 else torch.complex128)
+    return ({"self": x, "windowOptional": window, "nFft": n, "hopLength": hop, "winLength": win, "normalized": normalized, "onesided": onesided, "returnComplex": True},
+            {"out": (want, want.dtype)}, 20 * n)
+
+
+def region_weights(height, width, roi, bins_y, bins_x, samples, scale):
+    """[bins_y, bins_x, height, width]: how much each pixel counts in each bin."""
+    out = torch.zeros(bins_y, bins_x, height, width, dtype=torch.float64)
+    x1, y1, x2, y2 = (roi[1:] * torch.tensor(scale)).tolist()
+    h, w = max(y2 - y1, 1.0) / bins_y, max(x2 - x1, 1.0) / bins_x
+    for by in range(bins_y):
+        for bx in range(bins_x):
+            for iy in range(samples):
+                for ix in range(samples):
+                    y, x = y1 + by * h + (iy + 0.5) * h / samples, x1 + bx * w + (ix + 0.5) * w / samples
+                    if y < -1 or y > height or x < -1 or x > width:
+                        continue
+                    y, x = min(max(y, 0.0), height - 1.0), min(max(x, 0.0), width - 1.0)
+                    y0, x0 = int(y), int(x)
+                    ya, xa = min(y0 + 1, height - 1), min(x0 + 1, width - 1)
+                    for py, wy in ((y0, 1 - (y - y0)), (ya, y - y0)):
+                        for px, wx in ((x0, 1 - (x - x0)), (xa, x - x0)):
+                            out[by, bx, py, px] += wy * wx / samples**2
+    return out
+
+
+def regions(r):
+    n, c, height, width = r.randint(1, 2), r.randint(1, 3), r.randint(3, 8), r.randint(3, 8)
+    by, bx, samples, scale = r.randint(1, 3), r.randint(1, 3), r.randint(1, 3), 0.5
+    corners = torch.rand(r.randint(1, 3), 4) * 10 - 1
+    corners[:, 2:] += corners[:, :2].clamp(min=0)
+    rois = torch.cat([torch.randint(0, n, (len(corners), 1)).float(), corners], 1)
+    weights = torch.stack([region_weights(height, width, roi, by, bx, samples, scale) for roi in rois])
+    return n, c, height, width, by, bx, samples, scale, rois, weights
+
+
+@case("aclnnROIAlign", F32)
+def _(t, r):
+    n, c, height, width, by, bx, samples, scale, rois, weights = regions(r)
+    x = draw((n, c, height, width), t)
+    want = torch.einsum("rabhw,rchw->rcab", weights, x.double()[rois[:, 0].long()])
+    return ({"self": x, "rois": rois, "spatial_scale_value": scale, "pooled_height": by, "pooled_width": bx, "sample_num": samples, "roi_end_mode": 0},
+            {"result": (want, t)}, 512)
+
+
+@case("aclnnROIAlignBackward", F32)
+def _(t, r):
+    n, c, height, width, by, bx, samples, scale, rois, weights = regions(r)
+    grad = draw((len(rois), c, by, bx), t)
+    each = torch.einsum("rabhw,rcab->rchw", weights, grad.double())
+    want = torch.zeros(n, c, height, width, dtype=torch.float64).index_add(0, rois[:, 0].long(), each)
+    return ({"self": grad, "rois": rois, "xdiff_shape": [n, c, height, width], "pooled_width": bx, "pooled_height": by, "spatial_scale_value": scale,
+             "sample_num": samples, "roi_end_mode_value": 0}, {"result": (want, t)}, 512)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.bool])
+def test_slices_that_follow_one_another(dtype):
+    for number in range(6):
+        r = seeded("unique consecutive slices", dtype, number)
+        x = torch.randint(0, 2, [r.randint(1, 7), r.randint(1, 3), r.randint(1, 3)]).to(dtype)
+        dim = r.randint(-3, 2)
+        want = torch.unique_consecutive(x, True, True, dim)
+        n = x.shape[dim]
+        values, inverse, counts = torch.zeros(x.shape, dtype=dtype), torch.zeros(n, dtype=torch.int64), torch.zeros(n, dtype=torch.int64)
+        shapes = lib("aclnnUniqueConsecutive", self=relaid(x, r), returnInverse=True, returnCounts=True, dim=dim, valueOut=values, inverseOut=inverse, countsOut=counts)
+        assert shapes["valueOut"] == tuple(want[0].shape) and shapes["countsOut"] == tuple(want[2].shape)
+        assert torch.equal(values.flatten()[: want[0].numel()].view(want[0].shape), want[0])
+        assert torch.equal(inverse, want[1]) and torch.equal(counts[: len(want[2])], want[2])

@@ -4,13 +4,14 @@
 #include <numeric>
 
 #include "ops/rnn/dynamic.h"
+#include "ops/vision/boxes.h"
 #include "shim/opapi/by_name/call.h"
 
 namespace npu::ops {
 extern const OpDef op_BatchMatMul, op_Cast, op_Ceil, op_ConstantPadNd, op_EqScalar, op_EqTensor, op_GeScalar,
     op_GeTensor, op_GtScalar, op_GtTensor, op_InplaceFillScalar, op_LeScalar, op_LeTensor, op_LtScalar, op_LtTensor,
     op_NeScalar, op_NeTensor, op_MaxDim, op_MinDim, op_Mish, op_MishBackward, op_ReduceSum, op_Round, op_RoundDecimals,
-    op_Silu, op_SiluBackward, op_Trunc;
+    op_ScaledMaskedSoftmax, op_ScaledMaskedSoftmaxBackward, op_Silu, op_SiluBackward, op_Trunc, op_named_CdistGrad;
 }
 
 namespace npu::opapi {
@@ -236,6 +237,24 @@ Status Rounded(NamedCall& c, const ops::OpDef& op) {
 
 uint64_t Real(double v) { return std::bit_cast<uint64_t>(v); }
 
+Status CdistGrad(NamedCall& c) {
+  NPU_TRY(c.CheckCounts(4, 1));
+  return c.Run(ops::op_named_CdistGrad, c.In(0), c.In(1), c.In(2), c.In(3), Real(c.Float("p", 2)), c.Out(0));
+}
+
+// A limit on the host is a number, one on the device a tensor.
+Status Suppress(NamedCall& c) {
+  NPU_TRY(c.CheckCounts(5, 2));
+  uint64_t tensors[3] = {};
+  double numbers[3] = {};
+  for (size_t i = 0; i < 3; ++i) {
+    if (c.IsHost(2 + i)) NPU_TRY(c.Real(2 + i, &numbers[i]));
+    else tensors[i] = c.In(2 + i);
+  }
+  return c.Run(ops::op_named_NonMaxSuppression, c.In(0), c.In(1), tensors[0], tensors[1], tensors[2], Real(numbers[0]), Real(numbers[1]),
+               Real(numbers[2]), c.Out(0), c.Out(1));
+}
+
 // Optional inputs in the middle are passed as empty ones; at the end they may be left out.
 uint64_t Reversed(NamedCall& c) { return c.Text("direction", "UNIDIRECTIONAL") == "UNIDIRECTIONAL" ? 0 : 1; }
 
@@ -286,6 +305,7 @@ const NamedOp kOps[] = {
        NPU_TRY(c.CheckCounts(1, 1));
        return c.Run(ops::op_Cast, c.In(0), static_cast<int64_t>(c.OutOperand(0).dtype), c.Out(0));
      }},
+    {"CdistGrad", CdistGrad},
     {"Ceil", [](NamedCall& c) { return Rounded(c, ops::op_Ceil); }},
     {"ConfusionTransposeD", ConfusionTranspose},
     {"DynamicGRUV2", DynamicGru},
@@ -328,6 +348,7 @@ const NamedOp kOps[] = {
        NPU_TRY(c.CheckCounts(2, 1));
        return c.Run(ops::op_MishBackward, c.In(0), c.In(1), c.Out(0));
      }},
+    {"NonMaxSuppressionV4", Suppress},
     {"Pad", Pad},
     {"ReduceSum", ReduceSum},
     {"Round",
@@ -338,6 +359,16 @@ const NamedOp kOps[] = {
        if (!IsFloat(c.InOperand(0).dtype))
          return NotYet("Operator Round", "decimals of whole numbers are not computed yet.");
        return c.Run(ops::op_RoundDecimals, c.In(0), decimals, c.Out(0));
+     }},
+    {"ScaledMaskedSoftmax",
+     [](NamedCall& c) -> Status {
+       NPU_TRY(c.CheckCounts(2, 1));
+       return c.Run(ops::op_ScaledMaskedSoftmax, c.In(0), c.In(1), Real(c.Float("scale", 1)), c.Bool("fixed_triu_mask", false), c.Out(0));
+     }},
+    {"ScaledMaskedSoftmaxGrad",
+     [](NamedCall& c) -> Status {
+       NPU_TRY(c.CheckCounts(3, 1));
+       return c.Run(ops::op_ScaledMaskedSoftmaxBackward, c.In(0), c.In(1), c.In(2), Real(c.Float("scale", 1)), c.Bool("fixed_triu_mask", false), c.Out(0));
      }},
     {"Slice", Slice},
     {"StridedSlice", StridedSlice},
