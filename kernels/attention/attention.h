@@ -39,6 +39,7 @@ struct Shape {
   Heads mask{};  // b8, u8 or i8, not zero: masked
   Heads bias{};  // f32, f16 or bf16
   bool scale_after_bias = true;
+  const float* sink = nullptr;  // of each head: a score that only takes weight away
 
   // Row i sees columns from i + offset - before to i + offset + after, where offset is k_rows - q_rows when the
   // diagonal ends in the lower right corner, and 0 when it begins in the upper left one.
@@ -62,6 +63,7 @@ Status Forward(Parallel& parallel, const Shape& shape, const Heads& q, const Hea
 
 struct Gradients {
   Heads dq{}, dk{}, dv{};
+  Heads dbias{};  // f32, of every score, 0 where nothing is written; data null: not wanted
 };
 Status Backward(Parallel& parallel, const Shape& shape, const Heads& q, const Heads& k, const Heads& v,
                 const Heads& out, const Stats& stats, const Heads& dout, const Gradients& gradients);

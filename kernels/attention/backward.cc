@@ -63,6 +63,11 @@ Status KeyHead(const Shape& s, const Heads& q, const Heads& k, const Heads& v, c
           kernels.scale(weights, n, inverse[i]);
           DropRow(s, index, head, row + i, begin, n, gradient);
           kernels.gradient(gradient, weights, n, delta[i], static_cast<float>(s.scale));
+          if (g.dbias.data != nullptr) {
+            const Matrix to = At(g.dbias, index, head, row + i);
+            const float back = s.scale_after_bias ? 1.0f : static_cast<float>(1 / s.scale);
+            for (int64_t j = 0; j < n; ++j) reinterpret_cast<float*>(to.data)[(begin + j) * to.col] = gradient[j] * back;
+          }
           DropRow(s, index, head, row + i, begin, n, weights);
         }
         NPU_TRY(Multiply(Transposed(OfScratch(p, width)), mdout, OfScratch(dv + begin * s.value_dim, s.value_dim), n,

@@ -31,8 +31,9 @@ Status QueryBlock(const Shape& s, const Heads& q, const Heads& k, const Heads& v
   float* bias = sums + t.rows * s.value_dim;
   std::fill_n(sums, t.rows * s.value_dim, 0.0f);
   float largest[kQueryRows], total[kQueryRows];
-  std::fill_n(largest, t.rows, kNone);
-  std::fill_n(total, t.rows, 0.0f);
+  const float sink = s.sink != nullptr ? s.sink[t.head] : kNone;
+  std::fill_n(largest, t.rows, sink);
+  std::fill_n(total, t.rows, sink == kNone ? 0.0f : 1.0f);
 
   const Matrix rows = At(q, t.item, t.head, item.q_begin + t.row);
   for (int64_t begin = visible.begin; begin < visible.end; begin += width) {

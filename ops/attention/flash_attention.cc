@@ -1,7 +1,16 @@
 // Fused attention, as torch's scaled_dot_product_attention on npu uses it, and its gradient. softmaxOut stays empty as
 // on the card. innerPrecise and paddingMask have no meaning here: sums are always f32, and the card takes no padding
 // mask either.
+#include <array>
+#include <cmath>
+#include <vector>
+
 #include "gen/abi/ops.h"
+#include "kernels/attention/blocks.h"
+#include "kernels/simd/copy/copy.h"
+#include "kernels/simd/reduce/reduce.h"
+#include "kernels/simd/rows/dense.h"
+#include "kernels/simd/rows/scratch.h"
 #include "ops/attention/layout.h"
 #include "tensor/shape.h"
 
@@ -24,8 +33,10 @@ AttentionCall Common(const Args& a, Key key, MaybeIn bias) {
   c.mask = a[A::attenMaskOptional];
   c.bias = a[bias];
   c.drop = a[A::dropMaskOptional];
+  if constexpr (requires { A::sinkOptional; }) c.sink = a[A::sinkOptional];
+  if constexpr (requires { A::sinkInOptional; }) c.sink = a[A::sinkInOptional];
   // Empty tensors stand for absent ones.
-  for (const Tensor** t : {&c.mask, &c.bias, &c.drop}) {
+  for (const Tensor** t : {&c.mask, &c.bias, &c.drop, &c.sink}) {
     if (*t != nullptr && (*t)->Numel() == 0) *t = nullptr;
   }
   c.layout = a[A::inputLayout];
@@ -44,13 +55,7 @@ AttentionCall Common(const Args& a, Key key, MaybeIn bias) {
 }
 
 template <class A>
-Status RefuseSink(const Planning& p) {
-  if constexpr (requires { A::sinkOptional; }) {
-    if (p.args[A::sinkOptional] != nullptr) return NotYet(A::kName, "an attention sink is not computed yet.");
-  }
-  if constexpr (requires { A::sinkInOptional; }) {
-    if (p.args[A::sinkInOptional] != nullptr) return NotYet(A::kName, "an attention sink is not computed yet.");
-  }
+Status RefuseRotary(const Planning& p) {
   if constexpr (requires { A::queryRope; }) {
     if (p.args[A::queryRope] != nullptr) return NotYet(A::kName, "a rotary part of the query is not computed yet.");
   }
@@ -96,7 +101,7 @@ attention::Stats StatsOf(const AttentionPlan& plan, const Tensor* max, const Ten
 template <class A>
 Status PrepareForward(Planning& p) {
   AttentionPlan plan;
-  NPU_TRY(RefuseSink<A>(p));
+  NPU_TRY(RefuseRotary<A>(p));
   NPU_TRY(PlanAttention(A::kName, Common<A>(p.args, A::key, A::realShiftOptional), &plan));
   const Tensor* out = p.args.Maybe(A::attentionOutOut);
   const Tensor& q = p.args[A::query];
@@ -123,15 +128,78 @@ Status RunForward(const Call& c) {
   return attention::Forward(c.parallel, plan.shape, plan.q, plan.k, plan.v, out, stats);
 }
 
+// The gradient of a position bias, if there is one and it is wanted. A bias is no packed one here: PlanAttention says so.
+template <class A>
+const Tensor* WantedBias(const Args& a, const AttentionPlan& plan) {
+  const Tensor* t = a.Maybe(A::dpseOut);
+  return plan.shape.bias.data != nullptr && t != nullptr && t->Numel() > 0 ? t : nullptr;
+}
+
+// One number for every score: [batch, heads, rows, columns].
+Tensor ScoreGrid(const AttentionPlan& plan, void* data) {
+  const attention::Item item = plan.items.empty() ? attention::Item{} : plan.items[0];
+  return MakeContiguous(data, DType::f32, std::array<int64_t, 4>{plan.batch, plan.shape.heads, item.q_rows, item.k_rows});
+}
+
+// grid summed over what the bias was broadcast along.
+void SumBias(const Tensor& grid, const Tensor& out, Parallel& parallel) {
+  uint32_t dims = 0;
+  Dims kept = DimsOf(grid);
+  for (int d = 0; d < 4; ++d) {
+    const int mine = d - (4 - out.rank);
+    if (mine >= 0 && out.shape[static_cast<size_t>(mine)] == grid.shape[static_cast<size_t>(d)]) continue;
+    dims |= simd::Dims(d);
+    kept.size[static_cast<size_t>(d)] = 1;
+  }
+  simd::Scratch<float> memory(kept.Numel());
+  const Tensor sums = MakeContiguous(memory.data(), DType::f32, kept.Span());
+  simd::Sum(grid, dims, sums, parallel);
+  simd::Copy(MakeContiguous(memory.data(), DType::f32, out.Shape()), out, parallel);
+}
+
+// A sink's weight in a row is exp(sink - max) / sum; it has no value, so its gradient is minus that times the row's dot product.
+void SinkGradient(const AttentionPlan& plan, const attention::Heads& out, const attention::Heads& dout, const attention::Stats& stats, const Tensor& to) {
+  const attention::Shape& s = plan.shape;
+  std::vector<float> a(static_cast<size_t>(s.value_dim)), b(static_cast<size_t>(s.value_dim));
+  std::vector<double> sum(static_cast<size_t>(s.heads), 0.0);
+  for (size_t i = 0; i < plan.items.size(); ++i) {
+    const attention::Item& item = plan.items[i];
+    const auto index = static_cast<int64_t>(i);
+    for (int64_t h = 0; h < s.heads; ++h) {
+      for (int64_t r = item.q_begin; r < item.q_begin + item.q_rows; ++r) {
+        attention::LoadRow(attention::At(out, index, h, r), 0, s.value_dim, a.data());
+        attention::LoadRow(attention::At(dout, index, h, r), 0, s.value_dim, b.data());
+        double dot = 0;
+        for (size_t e = 0; e < a.size(); ++e) dot += static_cast<double>(a[e]) * static_cast<double>(b[e]);
+        const float top = *reinterpret_cast<const float*>(attention::At(stats.max, index, h, r).data);
+        const float all = *reinterpret_cast<const float*>(attention::At(stats.sum, index, h, r).data);
+        if (all != 0) sum[static_cast<size_t>(h)] -= std::exp(static_cast<double>(s.sink[h]) - static_cast<double>(top)) / static_cast<double>(all) * dot;
+      }
+    }
+  }
+  simd::StoreDense(sum.data(), to);
+}
+
 template <class A>
 Status PrepareBackward(Planning& p) {
   const Args& a = p.args;
   AttentionPlan plan;
-  NPU_TRY(RefuseSink<A>(p));
+  NPU_TRY(RefuseRotary<A>(p));
   NPU_TRY(PlanAttention(A::kName, Common<A>(a, A::keyIn, A::pseShiftOptional), &plan));
-  const Tensor* dbias = a.Maybe(A::dpseOut);
-  if (plan.shape.bias.data != nullptr && dbias != nullptr && dbias->Numel() > 0) {
-    return NotYet(A::kName, "the gradient of a position bias is not computed yet.");
+  if (const Tensor* dbias = WantedBias<A>(a, plan); dbias != nullptr) {
+    const Tensor& bias = *a[A::pseShiftOptional];
+    if (!npu::SameShape(dbias->Shape(), bias.Shape()) || !(dbias->dtype == DType::f32 || IsHalf(dbias->dtype))) {
+      return p.Refuse("dpseOut is {} of shape {}.", Name(dbias->dtype), ShapeText(dbias->Shape()))
+          .Remedy("It is of a float type and has the shape {}.", ShapeText(bias.Shape()));
+    }
+    if (plan.shape.scale == 0) return p.Refuse("scaleValue is 0.").Remedy("A position bias has no gradient then.");
+    p.NeedScratch(static_cast<uint64_t>(ScoreGrid(plan, nullptr).Numel()) * sizeof(float));
+  }
+  if constexpr (requires { A::dsinkOut; }) {
+    const Tensor* dsink = a.Maybe(A::dsinkOut);
+    if (plan.shape.sink != nullptr && dsink != nullptr && dsink->Numel() > 0 && (dsink->dtype != DType::f32 || dsink->Numel() != plan.shape.heads)) {
+      return p.Refuse("dsinkOut is {} of shape {}.", Name(dsink->dtype), ShapeText(dsink->Shape())).Remedy("It is float32 with one value for each head.");
+    }
   }
   NPU_TRY(CheckStat(A::kName, "softmaxMaxOptional", a[A::softmaxMaxOptional], plan, true));
   NPU_TRY(CheckStat(A::kName, "softmaxSumOptional", a[A::softmaxSumOptional], plan, true));
@@ -158,11 +226,24 @@ Status RunBackward(const Call& c) {
   AttentionPlan plan;
   NPU_TRY(PlanAttention(A::kName, Common<A>(a, A::keyIn, A::pseShiftOptional), &plan));
   const attention::Shape& s = plan.shape;
-  const attention::Gradients g{plan.Like(a[A::dqOut], s.heads, s.dim), plan.Like(a[A::dkOut], s.kv_heads, s.dim),
-                               plan.Like(a[A::dvOut], s.kv_heads, s.value_dim)};
-  return attention::Backward(
-      c.parallel, s, plan.q, plan.k, plan.v, plan.Like(*a[A::attentionInOptional], s.heads, s.value_dim),
-      StatsOf(plan, a[A::softmaxMaxOptional], a[A::softmaxSumOptional]), plan.Like(a[A::dy], s.heads, s.value_dim), g);
+  attention::Gradients g{plan.Like(a[A::dqOut], s.heads, s.dim), plan.Like(a[A::dkOut], s.kv_heads, s.dim),
+                         plan.Like(a[A::dvOut], s.kv_heads, s.value_dim)};
+  const Tensor* dbias = WantedBias<A>(a, plan);
+  const Tensor grid = ScoreGrid(plan, c.scratch);
+  if (dbias != nullptr) {
+    const uint64_t zero[2] = {};
+    simd::Fill(zero, grid, c.parallel);
+    g.dbias = {grid.data, DType::f32, grid.strides[0], grid.strides[1], grid.strides[2], 1};
+  }
+  const attention::Heads out = plan.Like(*a[A::attentionInOptional], s.heads, s.value_dim), dout = plan.Like(a[A::dy], s.heads, s.value_dim);
+  const attention::Stats stats = StatsOf(plan, a[A::softmaxMaxOptional], a[A::softmaxSumOptional]);
+  NPU_TRY(attention::Backward(c.parallel, s, plan.q, plan.k, plan.v, out, stats, dout, g));
+  if (dbias != nullptr) SumBias(grid, *dbias, c.parallel);
+  if constexpr (requires { A::dsinkOut; }) {
+    const Tensor* dsink = a.Maybe(A::dsinkOut);
+    if (s.sink != nullptr && dsink != nullptr && dsink->Numel() > 0) SinkGradient(plan, out, dout, stats, *dsink);
+  }
+  return {};
 }
 
 // What forward functions have in common; they differ in a few parameters that are named behind it.
@@ -225,7 +306,7 @@ NPU_OP(FlashAttentionScoreGradV3) = BackwardOp<FlashAttentionScoreGradV3>()
 NPU_OP(FlashAttentionUnpaddingScoreGrad) = BackwardOp<FlashAttentionUnpaddingScoreGrad>().Uses(
     FlashAttentionUnpaddingScoreGrad::actualSeqQLenOptional, FlashAttentionUnpaddingScoreGrad::actualSeqKvLenOptional);
 
-// V4 names the layout of the statistics; they lie as the tokens do. V5 adds rotary parts and sinks, which are refused.
+// V4 names the layout of the statistics; they lie as the tokens do. V5 adds sinks, and rotary parts, which are refused.
 NPU_OP(FlashAttentionVarLenScoreV4) = ForwardOp<FlashAttentionVarLenScoreV4>().Uses(
     FlashAttentionVarLenScoreV4::actualSeqQLenOptional, FlashAttentionVarLenScoreV4::actualSeqKvLenOptional,
     FlashAttentionVarLenScoreV4::softmaxOutLayout);

@@ -202,6 +202,11 @@ Status PlanAttention(std::string_view op, const AttentionCall& call, AttentionPl
     s.bias = ReadGrid(*call.bias);
     s.scale_after_bias = call.bias_type == 1;
   }
+  if (call.sink != nullptr) {
+    if (call.sink->dtype != DType::f32 || !call.sink->Contiguous() || call.sink->Numel() != q.heads)
+      return Refuse(op, "the sink is {} of shape {}.", Name(call.sink->dtype), ShapeText(call.sink->Shape())).Remedy("It is float32 with one value for each head.");
+    s.sink = call.sink->As<const float>();
+  }
   if (call.keep <= 0 || call.keep > 1)
     return Refuse(op, "keepProb is {}.", call.keep).Remedy("It is above 0 and at most 1.");
   if (call.keep < 1 && call.drop != nullptr && call.drop->Numel() > 0) {

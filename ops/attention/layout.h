@@ -11,7 +11,8 @@ namespace npu::ops {
 
 // What a call says, whichever variant of the operator it is.
 struct AttentionCall {
-  const Tensor *q = nullptr, *k = nullptr, *v = nullptr, *mask = nullptr, *bias = nullptr, *drop = nullptr;
+  const Tensor *q = nullptr, *k = nullptr, *v = nullptr, *mask = nullptr, *bias = nullptr, *drop = nullptr,
+               *sink = nullptr;
   std::string_view layout;
   int64_t heads = 0;
   double scale = 1, keep = 1;

@@ -7,6 +7,7 @@
 #include "gen/abi/ops.h"
 #include "ops/common/dims.h"
 #include "ops/common/values.h"
+#include "ops/quant/quantize.h"
 
 namespace npu::ops {
 
@@ -226,7 +227,7 @@ NPU_OP(MoeTokenUnpermuteGrad) = Op<MoeTokenUnpermuteGrad>()
       });
     });
 
-using abi::MoeInitRouting, abi::MoeInitRoutingV2, abi::MoeFinalizeRouting, abi::MoeFinalizeRoutingV2, abi::MoeReRouting;
+using abi::MoeInitRouting, abi::MoeInitRoutingV2, abi::MoeInitRoutingV3, abi::MoeFinalizeRouting, abi::MoeFinalizeRoutingV2, abi::MoeReRouting;
 
 // (token, choice) pairs sorted by expert; rowIdx numbers the pairs choice by choice.
 NPU_OP(MoeInitRouting) = Op<MoeInitRouting>()
@@ -348,6 +349,109 @@ NPU_OP(MoeInitRoutingV2) = Op<MoeInitRoutingV2>()
       const Tensor& out = *c.args[A::expandedXOut];
       const simd::DenseOut dense(out, c.parallel);
       CopyRows(c, c.args[A::x], source, MakeContiguous(dense->data, out.dtype, std::array<int64_t, 2>{count * capacity, out.shape[2]}));
+      return {};
+    });
+
+// Only experts of a range take part; pairs of others come last and their rows are zero. rowIdxType 0: the place of each pair, -1
+// for those that take no part; 1: the pair at each place. quantMode 1: rows in int8 with a scale each.
+NPU_OP(MoeInitRoutingV3) = Op<MoeInitRoutingV3>()
+    .Optional(MoeInitRoutingV3::expandedScaleOut)
+    .Rules(RankIs(MoeInitRoutingV3::x, 2), RankIs(MoeInitRoutingV3::expertIdx, 2), DtypeIn(MoeInitRoutingV3::expertIdx, kIndexTypes),
+           FloatTensors(MoeInitRoutingV3::scaleOptional, MoeInitRoutingV3::offsetOptional, MoeInitRoutingV3::expandedScaleOut),
+           AnyShapes(MoeInitRoutingV3::expandedXOut, MoeInitRoutingV3::expandedRowIdxOut, MoeInitRoutingV3::expertTokensCountOrCumsumOut,
+                     MoeInitRoutingV3::expandedScaleOut),
+           AnyDtype(MoeInitRoutingV3::expandedXOut), DtypeIn(MoeInitRoutingV3::expandedRowIdxOut, kIndexTypes),
+           DtypeIn(MoeInitRoutingV3::expertTokensCountOrCumsumOut, kIndexTypes))
+    .Uses(MoeInitRoutingV3::activeNum, MoeInitRoutingV3::expertCapacity, MoeInitRoutingV3::expertNum, MoeInitRoutingV3::dropPadMode,
+          MoeInitRoutingV3::expertTokensNumType, MoeInitRoutingV3::expertTokensNumFlag, MoeInitRoutingV3::quantMode,
+          MoeInitRoutingV3::activeExpertRangeOptional, MoeInitRoutingV3::rowIdxType)
+    .Tolerance("exact")
+    .Like("moe_init_routing_v3(x, expertIdx)")
+    .Prepares([](Planning& p) -> Status {
+      using A = MoeInitRoutingV3;
+      const Tensor &x = p.args[A::x], &experts = p.args[A::expertIdx], &out = p.args[A::expandedXOut];
+      const auto range = p.args[A::activeExpertRangeOptional];
+      const int64_t mode = p.args[A::quantMode], type = p.args[A::expertTokensNumType], kind = p.args[A::rowIdxType];
+      if (p.args[A::dropPadMode] != 0) return NotYet(p.op.name, "places of a fixed number for each expert (dropPadMode 1) are computed by the V2 form only");
+      if (mode != -1 && mode != 1) return NotYet(p.op.name, fmt::format("quantMode {} is not computed; -1 (none) and 1 (dynamic) are", mode));
+      if (type != 0 && type != 1) return NotYet(p.op.name, fmt::format("expertTokensNumType {} is not computed; 0 (sums) and 1 (counts) are", type));
+      if (kind != 0 && kind != 1) return p.Refuse("rowIdxType is {}.", kind).Remedy("0 is the place of each pair, 1 the pair at each place.");
+      if (x.shape[0] != experts.shape[0])
+        return p.Refuse("x has shape {} and expertIdx {}.", ShapeText(x.Shape()), ShapeText(experts.Shape())).Remedy("They have one row for each token.");
+      if (!range.empty() && (range.size() != 2 || range[0] < 0 || range[1] <= range[0]))
+        return p.Refuse("activeExpertRangeOptional is not a range.").Remedy("It is the first expert and the one behind the last.");
+      if (out.dtype != (mode == 1 ? DType::i8 : x.dtype)) return p.Refuse("expandedXOut is {}.", Name(out.dtype)).Remedy("It is int8 with quantMode 1, else of the type of x.");
+      const int64_t all = experts.Numel(), active = p.args[A::activeNum];
+      Dims rows, each, places;
+      rows.Push(active > 0 ? std::min(active, all) : all);
+      rows.Push(x.shape[1]);
+      places.Push(all);
+      each.Push(range.empty() ? p.args[A::expertNum] : range[1] - range[0]);
+      NPU_TRY(WantShape(p, A::expandedXOut, rows, "it has the rows of the experts"));
+      NPU_TRY(WantShape(p, A::expandedRowIdxOut, places, "there is one for each choice"));
+      if (p.args[A::expertTokensNumFlag] && p.args[A::expertTokensCountOrCumsumOut] != nullptr)
+        NPU_TRY(WantShape(p, A::expertTokensCountOrCumsumOut, each, "there is one for each expert of the range"));
+      const Tensor *scale = p.args[A::scaleOptional], *to = p.args.Maybe(A::expandedScaleOut);
+      if (mode == 1 && to == nullptr) return Error(Code::kNullPointer, "{}: expandedScaleOut is null.", p.op.name).Remedy("The scale of each row needs a place.");
+      if (to != nullptr && (mode == 1 || scale != nullptr) && to->Numel() != rows.size[0])
+        return p.Refuse("expandedScaleOut has shape {} for {} rows.", ShapeText(to->Shape()), rows.size[0]).Remedy("There is one for each row.");
+      if (scale == nullptr) return {};
+      const int64_t want = mode == -1 ? x.shape[0] : x.shape[1];
+      if (scale->Numel() != want && !(mode == 1 && scale->Numel() == each.size[0] * want))
+        return p.Refuse("scaleOptional has shape {}.", ShapeText(scale->Shape())).Remedy("It has one value for each token, or with quantMode 1 for each (expert and) column.");
+      return {};
+    })
+    .Does([](const Call& c) -> Status {
+      using A = MoeInitRoutingV3;
+      const Values<int64_t> experts(c.args[A::expertIdx], c.parallel);
+      const auto range = c.args[A::activeExpertRangeOptional];
+      const int64_t first = range.empty() ? 0 : range[0], last = range.empty() ? c.args[A::expertNum] : range[1], choices = c.args[A::expertIdx].shape[1];
+      std::vector<int64_t> order = SortedPlaces(experts);
+      order.erase(std::remove_if(order.begin(), order.end(), [&](int64_t i) { return experts[i] < first || experts[i] >= last; }), order.end());
+      {
+        Results<int64_t> places(c.args[A::expandedRowIdxOut], c.parallel);
+        std::fill(places.data(), places.data() + places.size(), int64_t{-1});
+        for (size_t i = 0; i < order.size(); ++i) {
+          if (c.args[A::rowIdxType] == 0) places[order[i]] = static_cast<int64_t>(i);
+          else places[static_cast<int64_t>(i)] = order[i];
+        }
+      }
+      if (c.args[A::expertTokensNumFlag] && c.args[A::expertTokensCountOrCumsumOut] != nullptr) {
+        Results<int64_t> counts(*c.args[A::expertTokensCountOrCumsumOut], c.parallel);
+        std::fill(counts.data(), counts.data() + counts.size(), int64_t{0});
+        for (const int64_t i : order) ++counts[experts[i] - first];
+        for (int64_t e = 1; e < counts.size() && c.args[A::expertTokensNumType] == 0; ++e) counts[e] += counts[e - 1];
+      }
+      const Tensor& out = c.args[A::expandedXOut];
+      std::vector<int64_t> source(U(out.shape[0]), -1);
+      for (size_t i = 0; i < source.size() && i < order.size(); ++i) source[i] = order[i] / choices;
+      const Tensor* scale = c.args[A::scaleOptional];
+      if (c.args[A::quantMode] == -1) {
+        CopyRows(c, c.args[A::x], source, out);
+        if (scale != nullptr && c.args.Maybe(A::expandedScaleOut) != nullptr) {
+          const Values<float> given(*scale, c.parallel);
+          Results<float> to(*c.args.Maybe(A::expandedScaleOut), c.parallel);
+          for (size_t i = 0; i < source.size(); ++i) to[static_cast<int64_t>(i)] = source[i] < 0 ? 0 : given[source[i]];
+        }
+        return {};
+      }
+      const Values<float> x(c.args[A::x], c.parallel);
+      std::optional<Values<float>> smooth;
+      if (scale != nullptr) smooth.emplace(*scale, c.parallel);
+      quant::Bytes bytes(out, c.parallel);
+      Results<float> scales(*c.args.Maybe(A::expandedScaleOut), c.parallel);
+      const int64_t width = out.shape[1];
+      c.parallel.For(out.shape[0], Grain(width), [&](int64_t begin, int64_t end) {
+        std::vector<float> row(U(width));
+        for (int64_t r = begin; r < end; ++r) {
+          std::fill(row.begin(), row.end(), 0.0f);
+          if (source[U(r)] >= 0) {
+            const int64_t at = smooth && smooth->size() > width ? (experts[order[U(r)]] - first) * width : 0;
+            for (int64_t i = 0; i < width; ++i) row[U(i)] = x[source[U(r)] * width + i] * (smooth ? (*smooth)[at + i] : 1.0f);
+          }
+          scales[r] = quant::RowToBytes(row.data(), width, bytes.data() + r * width);
+        }
+      });
       return {};
     });
 

@@ -162,8 +162,9 @@ NPU_OP(DynamicQuant) = Op<DynamicQuant>()
       });
       return {};
     });
-// With an offset: the range of the row is spread over -128 … 127.
+// With an offset: the range of the row is spread over -128 … 127. Without a place for it: as DynamicQuant.
 NPU_OP(DynamicQuantV2) = Op<DynamicQuantV2>()
+    .Optional(DynamicQuantV2::offsetOut)
     .Rules(FloatTensors(DynamicQuantV2::x, DynamicQuantV2::smoothScalesOptional, DynamicQuantV2::scaleOut, DynamicQuantV2::offsetOut),
            SameShape(DynamicQuantV2::x, DynamicQuantV2::yOut), AnyDtype(DynamicQuantV2::yOut),
            AnyShapes(DynamicQuantV2::scaleOut, DynamicQuantV2::offsetOut))
@@ -174,6 +175,7 @@ NPU_OP(DynamicQuantV2) = Op<DynamicQuantV2>()
       using A = DynamicQuantV2;
       if (p.args[A::groupIndexOptional] != nullptr) return NotYet(p.op.name, "smooth scales of groups of rows are not applied");
       NPU_TRY(WantRows(p, A::x, A::smoothScalesOptional, A::yOut, A::scaleOut));
+      if (p.args.Maybe(A::offsetOut) == nullptr) return {};
       return WantRows(p, A::x, A::smoothScalesOptional, A::yOut, A::offsetOut);
     })
     .Does([](const Call& c) -> Status {
@@ -182,7 +184,9 @@ NPU_OP(DynamicQuantV2) = Op<DynamicQuantV2>()
       std::optional<PerColumn> smooth;
       if (c.args[A::smoothScalesOptional] != nullptr) smooth.emplace(*c.args[A::smoothScalesOptional], c.parallel);
       Bytes y(c.args[A::yOut], c.parallel);
-      Results<float> scales(c.args[A::scaleOut], c.parallel), offsets(c.args[A::offsetOut], c.parallel);
+      Results<float> scales(c.args[A::scaleOut], c.parallel);
+      std::optional<Results<float>> offsets;
+      if (c.args.Maybe(A::offsetOut) != nullptr) offsets.emplace(*c.args.Maybe(A::offsetOut), c.parallel);
       const int64_t n = SizeAt(c.args[A::x], 0);
       c.parallel.For(scales.size(), Grain(n), [&](int64_t begin, int64_t end) {
         simd::Scratch<float> row(n);
@@ -192,9 +196,13 @@ NPU_OP(DynamicQuantV2) = Op<DynamicQuantV2>()
             row[i] = x[r * n + i] * (smooth ? (*smooth)[i] : 1.0f);
             low = std::min(low, row[i]), high = std::max(high, row[i]);
           }
+          if (!offsets) {
+            scales[r] = quant::RowToBytes(row.data(), n, y.data() + r * n);
+            continue;
+          }
           const float scale = (high - low) / 255.0f, offset = scale == 0 ? 0.0f : 127.0f - high / scale;
           for (int64_t i = 0; i < n; ++i) y[r * n + i] = scale == 0 ? int8_t{0} : ToByte(row[i] / scale + offset);
-          scales[r] = scale, offsets[r] = offset;
+          scales[r] = scale, (*offsets)[r] = offset;
         }
       });
       return {};

@@ -170,7 +170,7 @@ ELSEWHERE = {name: file for file, names in {
         UniqueDim StatelessExponentialTensor DropoutV3Tensor RReluWithNoise InplaceRReluWithNoise LSTM LstmBackward GRU
         GRUBackward GridSampler2D GridSampler3D GridSampler2DBackward GridSampler3DBackward FusedInferAttentionScoreV2
         FusedInferAttentionScoreV3 PromptFlashAttentionV3 IncreFlashAttentionV4""",
-    "test_language_models.py": "GroupedMatmulAdd QuantMatmulV5 QuantMatmulWeightNz",
+    "test_language_models.py": "CoalesceSparse GroupedMatmulAdd QuantMatmulV5 QuantMatmulWeightNz",
     "test_formats.py": "NpuFormatCast MatmulWeightNz BatchMatMulWeightNz AddmmWeightNz",
 }.items() for name in names.split()} | {name.removeprefix("aclnn"): table for table in (TABLE, "test_language_models.py", "test_complex.py") for name in re.findall(
     r'case\("(acl\w+)"', (pathlib.Path(__file__).parent / table).read_text(encoding="utf-8"))}

@@ -10,7 +10,7 @@ import pytest  # noqa: E402
 import torch  # noqa: E402
 
 driver = pytest.importorskip("driver")
-from test_products import call, generator, layout  # noqa: E402
+from test_products import OPERATORS, call, generator, layout  # noqa: E402
 
 SEED = int(os.environ.get("ANYNPU_SEED", random.randrange(1 << 31)))
 print(f"test_attention: ANYNPU_SEED={SEED}")
@@ -178,6 +178,90 @@ def test_packed_sequences(rng, version):
                 dpseOut=None, **common)
     for i, name in enumerate(("dqOut", "dkOut", "dvOut")):
         close(back[name], torch.cat(grads[i::3]))
+
+
+@pytest.mark.parametrize("sunk", [False, True])
+@pytest.mark.parametrize("number", range(6))
+def test_gradients_of_bias_and_sink(sunk, number):
+    """A bias of any broadcast shape, before or behind the scale, and a sink: a score of each head that only takes weight away."""
+    rng = random.Random(f"{SEED} bias {sunk} {number}")
+    g = generator(rng)
+    b, n, kv, sq, sk, d = rng.choice([1, 2]), 4, rng.choice([1, 2, 4]), rng.choice([1, 5, 70]), rng.choice([3, 64, 130]), 16
+    q, k, v = (torch.randn(b, h, s, d, generator=g) for h, s in ((n, sq), (kv, sk), (kv, sk)))
+    bias = torch.randn(*rng.choice([(b, n, sq, sk), (1, n, sq, sk), (sq, sk), (b, 1, sq, sk)]), generator=g)
+    sink = torch.randn(n, generator=g) if sunk else None
+    behind, scale, causal = rng.random() < 0.5, 0.3, rng.random() < 0.5
+    leaves = [t.double().requires_grad_() for t in (q, k, v, bias)] + ([sink.double().requires_grad_()] if sunk else [])
+    wq, wk, wv, wb = leaves[:4]
+    wide_k, wide_v = wk.repeat_interleave(n // kv, 1), wv.repeat_interleave(n // kv, 1)
+    scores = scale * (wq @ wide_k.mT) + wb if behind else scale * (wq @ wide_k.mT + wb)
+    if causal:
+        scores = scores.masked_fill(torch.ones(sq, sk).triu(1).bool(), float("-inf"))
+    if sunk:
+        scores = torch.cat([scores, leaves[4].view(1, n, 1, 1).expand(b, n, sq, 1)], -1)
+    want = scores.softmax(-1)[..., :sk] @ wide_v
+    # pseType 1 adds the bias before the scale is applied, 0 behind it
+    common = dict(dropMaskOptional=None, paddingMaskOptional=None, attenMaskOptional=torch.ones(2048, 2048).triu(1).bool() if causal else None, prefixOptional=None,
+                  qStartIdxOptional=None, kvStartIdxOptional=None, sinkOptional=sink, sinkInOptional=sink, pseType=0 if behind else 1, scaleValue=scale, keepProb=1.0,
+                  preTokens=BIG, nextTokens=BIG, headNum=n, inputLayout="BNSD", innerPrecise=0, sparseMode=2 if causal else 0)
+    stat = lambda: torch.zeros(b, n, sq, 8)  # noqa: E731
+    got = call("aclnnFlashAttentionScoreV3", query=q, key=k, value=v, **common, realShiftOptional=bias, softmaxMaxOut=stat(), softmaxSumOut=stat(),
+               softmaxOutOut=torch.zeros(0), attentionOutOut=torch.zeros(b, n, sq, d))
+    close(got["attentionOutOut"], want.detach())
+    dy = torch.randn(want.shape, generator=g)
+    back = call("aclnnFlashAttentionScoreGradV3", query=q, keyIn=k, value=v, **common, dy=dy, pseShiftOptional=bias, softmaxMaxOptional=got["softmaxMaxOut"],
+                softmaxSumOptional=got["softmaxSumOut"], softmaxInOptional=None, attentionInOptional=got["attentionOutOut"], dqOut=torch.zeros_like(q),
+                dkOut=torch.zeros_like(k), dvOut=torch.zeros_like(v), dpseOut=layout(rng, torch.zeros_like(bias)), dsinkOut=torch.zeros(n) if sunk else None)
+    grads = torch.autograd.grad((want * dy.double()).sum(), leaves)
+    for name, grad in zip(("dqOut", "dkOut", "dvOut", "dpseOut", "dsinkOut"), grads):
+        close(back[name], grad)
+
+
+@pytest.mark.parametrize("name", ["BSH", "BSND", "BNSD", "TND"])
+@pytest.mark.parametrize("number", range(4))
+def test_paged_caches(name, number):
+    """Keys and values in blocks that a table names, in either layout of the cache, against the same attention over whole sequences."""
+    rng = random.Random(f"{SEED} pages {name} {number}")
+    g = generator(rng)
+    dtype = rng.choice([torch.float32, torch.float16])
+    b, n, kv, d, size = rng.randint(1, 3), 4, rng.choice([1, 2]), 16, rng.choice([4, 16])
+    lengths = [rng.randint(1, 3 * size) for _ in range(b)]
+    blocks = sum(-(-x // size) for x in lengths) + 2
+    free, table = random.Random(number).sample(range(blocks), blocks), torch.full((b, 3), -1, dtype=torch.int32)
+    cache = [torch.full((blocks, size, kv, d), float("nan"), dtype=dtype) for _ in range(2)]
+    whole = [[torch.randn(x, kv, d, generator=g).to(dtype) for x in lengths] for _ in range(2)]
+    for i, x in enumerate(lengths):
+        for at in range(0, x, size):
+            block = free.pop()
+            table[i, at // size] = block
+            for pages, rows in zip(cache, whole):
+                pages[block, : min(size, x - at)] = rows[i][at: at + size]
+    rows = [rng.randint(1, 5) for _ in range(b)] if name == "TND" else [rng.randint(1, 5)] * b
+    q = [torch.randn(x, n, d, generator=g).to(dtype) for x in rows]
+    want = [torch.nn.functional.scaled_dot_product_attention(
+        a.double().transpose(0, 1), k.double().transpose(0, 1).repeat_interleave(n // kv, 0), v.double().transpose(0, 1).repeat_interleave(n // kv, 0), scale=0.25)
+        for a, k, v in zip(q, *whole)]  # [n, rows, d]
+    held = [p.reshape(blocks, size, kv * d) for p in cache] if rng.random() < 0.5 else [p.transpose(1, 2).contiguous() for p in cache]
+    if name == "TND":
+        query, expected = torch.cat(q), torch.cat([w.transpose(0, 1) for w in want])
+        q_lengths = [sum(rows[: i + 1]) for i in range(b)]
+    else:
+        query, expected, q_lengths = to_layout(torch.stack(q).transpose(1, 2), name), to_layout(torch.stack(want), name), None
+    args = {p["name"]: None if p["kind"] in ("tensor", "tensorlist", "intarray") else 0 for p in OPERATORS["aclnnFusedInferAttentionScoreV3"]["params"]}
+    got = call("aclnnFusedInferAttentionScoreV3", **{
+        **args, "query": query, "key": [held[0]], "value": [held[1]], "actualSeqLengthsOptional": q_lengths, "actualSeqLengthsKvOptional": lengths,
+        "blockTableOptional": table, "numHeads": n, "scaleValue": 0.25, "preTokens": BIG, "nextTokens": BIG, "inputLayout": name, "numKeyValueHeads": kv,
+        "blockSize": size, "softmaxLseFlag": False, "attentionOut": torch.zeros_like(query)})
+    close(got["attentionOut"], expected)
+
+
+def test_a_block_that_does_not_exist_is_named():
+    args = {p["name"]: None if p["kind"] in ("tensor", "tensorlist", "intarray") else 0 for p in OPERATORS["aclnnFusedInferAttentionScoreV3"]["params"]}
+    with pytest.raises(driver.CallFailed, match="blockTable.0, 0. is 9, but there are 2 blocks"):
+        call("aclnnFusedInferAttentionScoreV3", **{
+            **args, "query": torch.zeros(1, 1, 1, 8), "key": [torch.zeros(2, 4, 8)], "value": [torch.zeros(2, 4, 8)], "actualSeqLengthsKvOptional": [3],
+            "blockTableOptional": torch.tensor([[9]], dtype=torch.int32), "numHeads": 1, "scaleValue": 1.0, "preTokens": BIG, "nextTokens": BIG, "inputLayout": "BSND",
+            "numKeyValueHeads": 1, "blockSize": 4, "softmaxLseFlag": False, "attentionOut": torch.zeros(1, 1, 1, 8)})
 
 
 def test_wrong_calls_name_the_parameter():

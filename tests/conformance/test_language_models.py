@@ -123,6 +123,16 @@ def words(scale: torch.Tensor, offset: torch.Tensor | None) -> torch.Tensor:
     return torch.tensor(out)
 
 
+def test_dynamic_quantising_without_an_offset():
+    r = seeded("no offset")
+    x = draw((3, r.randint(2, 20)), torch.float16)
+    first, second, a, b = (torch.zeros(x.shape, dtype=torch.int8) for _ in range(2)), None, torch.zeros(3), torch.zeros(3)
+    first, second = first
+    lib("aclnnDynamicQuant", x=x, yOut=first, scaleOut=a)
+    lib("aclnnDynamicQuantV2", x=x, dstType=2, yOut=second, scaleOut=b)
+    assert torch.equal(first, second) and torch.equal(a, b)
+
+
 @case("aclnnTransQuantParamV2", [torch.float32])
 def _(t, r):
     n = r.randint(1, 6)
@@ -331,6 +341,35 @@ def _(t, r):
     return ({**args, "activeNumOptional": 0, "expertCapacityOptional": capacity, "expertTokensCountOrCumsumFlagOptional": 0,
              "expertTokensBeforeCapacityFlagOptional": True},
             {"expandedXOut": rows, "expandedRowIdxOut": place, "expertTokensBeforeCapacityOutOptional": counts.int()}, 0)
+
+
+@case("aclnnMoeInitRoutingV3", F3, times=6)
+def _(t, r):
+    def make():
+        x, index, n, k = tokens_and_choices(t, r)
+        first = r.randint(0, 2)
+        last, kind, sums, quantised, active = r.randint(first + 1, 5), r.randint(0, 1), r.randint(0, 1), r.random() < 0.4, r.choice([0, r.randint(1, n * k)])
+        order = [p for p in index.flatten().argsort(stable=True).tolist() if first <= int(index.flatten()[p]) < last]
+        places = torch.full((n * k,), -1, dtype=torch.int32)
+        for i, pair in enumerate(order):
+            places[pair if kind == 0 else i] = i if kind == 0 else pair
+        counts = torch.bincount(index.flatten(), minlength=5)[first:last]
+        rows = torch.zeros(active or n * k, x.shape[1], dtype=t)
+        taken = order[: len(rows)]
+        rows[: len(taken)] = x[torch.tensor(taken, dtype=torch.long) // k]
+        args = {"x": x, "expertIdx": index.int(), "activeNum": active, "expertCapacity": 0, "expertNum": 5, "dropPadMode": 0, "expertTokensNumType": 1 - sums,
+                "expertTokensNumFlag": True, "quantMode": 1 if quantised else -1, "activeExpertRangeOptional": [first, last], "rowIdxType": kind}
+        out = {"expandedRowIdxOut": places, "expertTokensCountOrCumsumOut": counts.cumsum(0) if sums else counts}
+        if not quantised:
+            scale = draw((n,), torch.float32)
+            scales = torch.zeros(len(rows))
+            scales[: len(taken)] = scale[torch.tensor(taken, dtype=torch.long) // k]
+            return {**args, "scaleOptional": scale}, {**out, "expandedXOut": rows, "expandedScaleOut": (scales, torch.float32)}, 0, torch.zeros(1)
+        scale = rows.double().abs().amax(-1) / 127
+        exact = torch.where(scale[:, None] > 0, rows.double() / scale[:, None].clamp_min(1e-300), 0.0)
+        return args, {**out, "expandedXOut": to_byte(exact), "expandedScaleOut": (scale, torch.float32)}, 4, exact
+
+    return untied(make)
 
 
 def finalised(t, r, choice_major, drops):
@@ -580,3 +619,81 @@ def test_grouped_refusals_name_what_is_missing():
     with pytest.raises(Failure, match="int8 products to float16 have no scale"):
         lib("aclnnGroupedMatmulV4", x=[x], weight=[w], groupListOptional=torch.tensor([2]), out=[torch.zeros(2, 4, dtype=torch.float16)], splitItem=3, groupType=0,
             groupListType=0, actType=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int64])
+@pytest.mark.parametrize("by_rows", [False, True])
+def test_coalesce(dtype, by_rows):
+    for number in range(3):
+        r = seeded("coalesce", dtype, by_rows, number)
+        entries, width = r.randint(6, 12), r.randint(0, 3)
+        at = torch.randint(0, 2, (2, entries))
+        unique, inverse = torch.unique(at[0] * 2 + at[1], return_inverse=True)
+        values = draw((entries, width) if width else (entries,), dtype)
+        want = torch.sparse_coo_tensor(at, values.double() if dtype.is_floating_point else values, (2, 2, *values.shape[1:])).coalesce()
+        indices = at.t().contiguous() if by_rows else at
+        made = torch.zeros(len(unique), 2, dtype=torch.int64) if by_rows else torch.zeros(2, len(unique), dtype=torch.int64)
+        sums = torch.zeros(len(unique), *values.shape[1:], dtype=dtype)
+        lib("aclnnCoalesceSparse", uniqueLen=unique, uniqueIndices=inverse, indices=indices, values=values, newIndices=made, newValues=sums)
+        assert torch.equal(made.t() if by_rows else made, want.indices())
+        more.agree("newValues", sums, want.values(), 4 * entries)
+
+
+# --- small fused operators
+
+@case("aclnnGeluMul", F3)
+def _(t, r):
+    n, how = r.randint(1, 20), r.choice(["none", "tanh"])
+    x = draw((r.randint(1, 4), 2 * n), t)
+    return {"input": x, "approximateOptional": how}, {"out": (F.gelu(x[:, :n].double(), approximate=how) * x[:, n:].double(), t)}, 64
+
+
+@case("aclnnApplyTopKTopP", F3)
+def _(t, r):
+    rows, n = r.randint(1, 4), r.randint(2, 30)
+    x = distinct((rows, n)).to(torch.float16).to(t) if t != torch.bfloat16 else (torch.stack([torch.randperm(n) for _ in range(rows)]) / 4).to(t)
+    p, k = r.choice([None, torch.full((rows,), r.choice([0.31, 0.77])).to(t)]), r.choice([None, torch.randint(1, n + 1, (rows,)).int()])
+    want = x.double()
+    if k is not None:
+        least = want.sort(-1)[0].gather(1, (n - k.long())[:, None])
+        want = want.masked_fill(want < least, -math.inf)
+    if p is not None:
+        values, order = want.sort(-1)
+        gone = values.softmax(-1).cumsum(-1) <= 1 - p.double()[:, None]
+        gone[:, -1] = False
+        want = want.masked_fill(torch.zeros(rows, n, dtype=torch.bool).scatter(1, order, gone), -math.inf)
+    return {"logits": x, "p": p, "k": k}, {"out": (want, t)}, 0
+
+
+@case("aclnnInterleaveRope", F3)
+def _(t, r):
+    b, heads, rows, width = r.randint(1, 2), r.randint(1, 3), r.randint(1, 5), 2 * r.randint(1, 8)
+    x, cos, sin = draw((b, heads, rows, width), t), draw((b, 1, rows, width), t), draw((b, 1, rows, width), t)
+    h = torch.cat([x[..., ::2], x[..., 1::2]], -1).double()
+    turned = torch.cat([-h[..., width // 2:], h[..., : width // 2]], -1)
+    return {"x": x, "cos": cos, "sin": sin}, {"out": (h * cos.double() + turned * sin.double(), t)}, 16
+
+
+@case("aclnnScatterPaKvCache", [*F3, torch.int8])
+def _(t, r):
+    blocks, size, heads, tokens = r.randint(2, 4), r.randint(1, 4), r.randint(1, 3), r.randint(1, 6)
+    key, value = draw((tokens, heads, 5), t), draw((tokens, heads, 7), t)
+    keys, values = draw((blocks, size, heads, 5), t), draw((blocks, size, heads, 7), t)
+    slots = [*r.sample(range(blocks * size), min(tokens, blocks * size)), *[-1] * tokens][:tokens]
+    wanted = [keys.clone(), values.clone()]
+    for i, slot in enumerate(slots):
+        if slot >= 0:
+            wanted[0][slot // size, slot % size], wanted[1][slot // size, slot % size] = key[i], value[i]
+    return ({"key": key, "keyCacheRef": keys, "slotMapping": torch.tensor(slots, dtype=torch.int32), "value": value, "valueCacheRef": values},
+            {"keyCacheRef": wanted[0], "valueCacheRef": wanted[1]}, 0)
+
+
+@case("aclnnInplaceScatterUpdate", [*F3, torch.int8])
+def _(t, r):
+    b, heads, rows, width, some = r.randint(1, 3), r.randint(1, 2), r.randint(3, 8), r.randint(1, 4), r.randint(1, 3)
+    data, updates = draw((b, heads, rows, width), t), draw((b, heads, some, width), t)
+    at = torch.randint(0, rows - some + 1, (b,))
+    want = data.clone()
+    for i in range(b):
+        want[i, :, at[i]: at[i] + some] = updates[i]
+    return {"data": data, "indices": at, "updates": updates, "axis": -2}, {"data": want}, 0
