@@ -26,6 +26,14 @@ def test_single_operators(machine213):
         same("ge", torch.ge(torch.tensor(0.25), d), torch.ge(torch.tensor(0.25), x))
         whole = torch.tensor([1, -2, 3])
         same("ceil of whole numbers", torch.ceil(whole.npu()), whole)
+        boxes, scores = torch.tensor([[0, 0, 10, 10], [1, 1, 10, 10], [20, 20, 30, 30], [0, 0, 2, 2.0]]), torch.tensor([0.9, 0.8, 0.7, 0.1])
+        chosen, count = torch_npu.npu_nms_v4(boxes.npu(), scores.npu(), 3, torch.tensor(0.5).npu(), torch.tensor(0.2).npu(), pad_to_max_output_size=True)
+        same("boxes that do not overlap", chosen, torch.tensor([0, 2, 0]))
+        same("their number", count.view(()), torch.tensor(2))
+        mask = torch.rand(1, 1, 32, 32) < 0.3
+        scores = torch.randn(2, 3, 32, 32).half()
+        got = torch_npu.npu_scaled_masked_softmax(scores.npu(), mask.npu(), 0.5, False).cpu()
+        assert torch.allclose(got.float(), (scores.float() * 0.5).masked_fill(mask, -10000.0).softmax(-1), atol=2e-3), "masked softmax"
         same("view copy", torch_npu.npu_view_copy(torch.zeros(6, 4).npu(), d.t(), True), x.t())
         print("equal")
     """).ok().says("^equal$")
