@@ -87,9 +87,7 @@ constexpr std::pair<const char*, const char*> kUnknown[] = {
 std::string OneFinding(size_t n, const ParityFinding& f) {
   std::string text = fmt::format("{:>3}. {} ({}): {}\n", n, f.call, f.code, f.what);
   text += fmt::format("     where   {}, {}{} {}\n",
-                      f.where.empty()
-                          ? "no line of Python known (a thread without one, or a C++ program)"
-                          : f.where,
+                      f.where.empty() ? "no line of Python known (a thread without one, or a C++ program)" : f.where,
                       f.at_least ? "at least " : "", f.times, f.times == 1 ? "time" : "times");
   return text + fmt::format("     change  {}\n     source  {}\n", f.change, f.source);
 }
