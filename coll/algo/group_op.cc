@@ -389,19 +389,29 @@ void GroupOp::RunReduction(Parallel& parallel, uint64_t begin, uint64_t end) {
   });
 }
 
-// Where memory is not mapped, everybody takes the slices of the others from their out-buffers.
-Status GroupOp::FetchResults() {
+// Where memory is not mapped, everybody takes the slices of the others from their out-buffers, and asks for them before
+// they are summed: the owner sends them when they are. They may fall on our in-buffer, since whoever has summed a slice
+// has ours of it.
+Status GroupOp::AskForResults() {
   for (uint32_t p = 0; p < team_.size; ++p) {
-    if (p == team_.rank) continue;
+    if (p == team_.rank || team_.to[p]->Maps()) continue;
     const uint64_t from = SliceBegin(p) * call_.reduce->element_bytes;
     const uint64_t bytes = SliceBegin(p + 1) * call_.reduce->element_bytes - from;
     if (bytes == 0) continue;
-    if (team_.to[p]->Maps()) {
-      NPU_ASSIGN(void* base, team_.to[p]->Map(p, lines_[p].line->out));
-      std::memcpy(call_.out + from, static_cast<const std::byte*>(base) + from, bytes);
-    } else {
-      NPU_TRY(team_.to[p]->Fetch(p, Lane::kGroup, seq_, Buffer::kOut, from, {call_.out + from, bytes}, &pending_));
-    }
+    NPU_TRY(team_.to[p]->Fetch(p, Lane::kGroup, seq_, Buffer::kOut, from, {call_.out + from, bytes}, &pending_,
+                               Step(kReducedStep)));
+  }
+  return {};
+}
+
+Status GroupOp::CopyResults() {
+  for (uint32_t p = 0; p < team_.size; ++p) {
+    if (p == team_.rank || !team_.to[p]->Maps()) continue;
+    const uint64_t from = SliceBegin(p) * call_.reduce->element_bytes;
+    const uint64_t bytes = SliceBegin(p + 1) * call_.reduce->element_bytes - from;
+    if (bytes == 0) continue;
+    NPU_ASSIGN(void* base, team_.to[p]->Map(p, lines_[p].line->out));
+    std::memcpy(call_.out + from, static_cast<const std::byte*>(base) + from, bytes);
   }
   return {};
 }
@@ -456,11 +466,12 @@ Status GroupOp::Advance(Parallel& parallel, bool* done) {
     case State::kWork:
       if (layered_) break;
       NPU_TRY(Work(parallel));
+      if (exchange) NPU_TRY(AskForResults());
       state_ = State::kFetched;
       [[fallthrough]];
     case State::kFetched:
       if (layered_) break;
-      if (pending_.load(std::memory_order_acquire) != 0) return {};
+      if (!InPieces() && pending_.load(std::memory_order_acquire) != 0) return {};
       if (InPieces()) {
         bool over = false;
         NPU_TRY(SumPieces(parallel, &over));
@@ -477,8 +488,10 @@ Status GroupOp::Advance(Parallel& parallel, bool* done) {
     case State::kReduced:
       if (layered_) break;
       if (exchange) {
-        if (!AllReached(Step(kReducedStep))) return {};
-        NPU_TRY(FetchResults());
+        const bool mapped = std::any_of(team_.to.begin(), team_.to.end(),
+                                        [](const Transport* to) { return to != nullptr && to->Maps(); });
+        if (mapped && !AllReached(Step(kReducedStep))) return {};
+        NPU_TRY(CopyResults());
       }
       state_ = State::kGathered;
       [[fallthrough]];

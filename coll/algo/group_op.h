@@ -80,7 +80,8 @@ class GroupOp final : public Operation {
   Status SumPieces(Parallel& parallel, bool* over);
   uint64_t PieceElements() const { return std::max<uint64_t>(64, kPieceBytes / call_.reduce->element_bytes); }
   Status Short(uint32_t peer, uint64_t offers, uint64_t bytes, uint64_t from) const;
-  Status FetchResults();
+  Status AskForResults();
+  Status CopyResults();
   void RunReduction(Parallel& parallel, uint64_t begin, uint64_t end);
   bool OutHidesIn() const;
   bool Harmless() const;

@@ -228,9 +228,10 @@ Communicator::Communicator(Parts parts) : parts_(std::move(parts)) {
     }
   }
   crowded_ = static_cast<int>(2 * here) > rt::UsableCores();
-  const bool all_here = team_.direct && team_.size > 1;
-  if (all_here && !own_process)
-    spin_ = static_cast<int>(team_.size) <= rt::UsableCores() ? kPausesWithCores : kPausesWithout;
+  if (team_.size > 1 && !own_process) {
+    const bool cores = team_.direct && static_cast<int>(team_.size) <= rt::UsableCores();
+    spin_ = cores ? kPausesWithCores : kPausesWithout;
+  }
   sent_.resize(team_.size);
   received_.resize(team_.size);
   std::vector<uint32_t> host_of(team_.size);

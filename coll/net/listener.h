@@ -24,7 +24,7 @@ namespace npu::coll {
 
 struct Hello {
   static constexpr uint64_t kMagic = 0x314C4C4F434E5041ull;
-  static constexpr uint32_t kVersion = 2;  // of everything that ranks send each other
+  static constexpr uint32_t kVersion = 3;  // of everything that ranks send each other
   uint64_t magic = kMagic;
   uint32_t version = kVersion;
   int32_t pid = 0, card = -1;

@@ -75,7 +75,8 @@ uint64_t ShmTransport::ReachedBy(uint32_t peer, Lane lane) {
 
 Result<void*> ShmTransport::Map(uint32_t, const Place& place) { return host_.Map(place); }
 
-Status ShmTransport::Fetch(uint32_t, Lane, uint64_t, Buffer, uint64_t, std::span<std::byte>, std::atomic<uint32_t>*) {
+Status ShmTransport::Fetch(uint32_t, Lane, uint64_t, Buffer, uint64_t, std::span<std::byte>, std::atomic<uint32_t>*,
+                           uint64_t) {
   return Error(Code::kInternal, "Memory that is mapped was to be fetched.");
 }
 

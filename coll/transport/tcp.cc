@@ -53,8 +53,8 @@ Result<void*> TcpTransport::Map(uint32_t, const Place&) {
 }
 
 Status TcpTransport::Fetch(uint32_t peer, Lane lane, uint64_t seq, Buffer buffer, uint64_t offset,
-                           std::span<std::byte> to, std::atomic<uint32_t>* pending) {
-  if (!to.empty()) links_[peer]->SendGet(lane, seq, buffer, offset, to, pending);
+                           std::span<std::byte> to, std::atomic<uint32_t>* pending, uint64_t after) {
+  if (!to.empty()) links_[peer]->SendGet(lane, seq, buffer, offset, to, pending, after);
   return {};
 }
 

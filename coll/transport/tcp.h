@@ -30,7 +30,7 @@ class TcpTransport final : public Transport {
   bool Maps() const override { return false; }
   Result<void*> Map(uint32_t peer, const Place& place) override;
   Status Fetch(uint32_t peer, Lane lane, uint64_t seq, Buffer buffer, uint64_t offset, std::span<std::byte> to,
-               std::atomic<uint32_t>* pending) override;
+               std::atomic<uint32_t>* pending, uint64_t after) override;
   Status Check(uint32_t peer, bool* gone) override;
   bool Newest(uint32_t peer, Line* line, uint64_t* seq) override;
   std::chrono::milliseconds Silent(uint32_t peer) override;

@@ -17,6 +17,7 @@ namespace {
 constexpr uint64_t kChunk = 256 << 10;  // bytes of data in a frame: others get their turn in between
 constexpr int kReadsPerTurn = 64;
 constexpr std::chrono::milliseconds kAliveEvery(500);
+constexpr size_t kMostDeferred = 64;
 constexpr uint64_t kMostPayload = sizeof(Line) + kInlineBytes;
 }  // namespace
 
@@ -91,11 +92,14 @@ void TcpLink::SendReach(Lane lane, uint64_t step) {
   head.lane = lane;
   head.seq = step;
   Queue(head, {}, nullptr, 0);
+  for (const FrameHead& get : std::exchange(deferred_, {})) {
+    if (!Serve(get)) return;
+  }
   Flush();
 }
 
 void TcpLink::SendGet(Lane lane, uint64_t seq, Buffer buffer, uint64_t offset, std::span<std::byte> to,
-                      std::atomic<uint32_t>* pending) {
+                      std::atomic<uint32_t>* pending, uint64_t after) {
   const std::lock_guard lock(mutex_);
   pending->fetch_add(1, std::memory_order_relaxed);
   if (!broken_.empty() || left_) return;  // stays pending; State tells why
@@ -107,6 +111,7 @@ void TcpLink::SendGet(Lane lane, uint64_t seq, Buffer buffer, uint64_t offset, s
   head.ticket = next_ticket_++;
   head.offset = offset;
   head.bytes = to.size();
+  head.after = after;
   tickets_[head.ticket] = {to.data(), to.size(), to.size(), pending};
   Queue(head, {}, nullptr, 0);
   Flush();
@@ -198,6 +203,14 @@ bool TcpLink::OnWritable() {
 // A peer's request: bytes of a buffer that stands behind one of our lines.
 bool TcpLink::Serve(const FrameHead& get) {
   if (left_) return true;
+  if (get.after > said_group_) {
+    if (get.lane == Lane::kGroup && get.after / 4 == get.seq && deferred_.size() < kMostDeferred) {
+      deferred_.push_back(get);
+      return true;
+    }
+    Break("it sent a frame that makes no sense");
+    return false;
+  }
   const Offered& offered = OfferedAt(get.lane, get.seq);
   const void* begin = nullptr;
   uint64_t limit = 0;

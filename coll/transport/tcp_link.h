@@ -30,8 +30,9 @@ struct FrameHead {
   uint64_t ticket = 0;  // kGet, kData
   uint64_t offset = 0;  // in the buffer; kData: in the fetch
   uint64_t bytes = 0;   // that follow; kGet: wanted
+  uint64_t after = 0;   // kGet of a group line: not before this step of its sender
 };
-static_assert(sizeof(FrameHead) == 40);
+static_assert(sizeof(FrameHead) == 48);
 
 // All members behind mutex_, which the pump and the tasks of the communicator take for short.
 class TcpLink {
@@ -41,7 +42,7 @@ class TcpLink {
   void SendLine(Lane lane, uint64_t seq, const Line& line, std::span<const std::byte> payload, const Offer& offer);
   void SendReach(Lane lane, uint64_t step);
   void SendGet(Lane lane, uint64_t seq, Buffer buffer, uint64_t offset, std::span<std::byte> to,
-               std::atomic<uint32_t>* pending);
+               std::atomic<uint32_t>* pending, uint64_t after);
   void Leave(bool failed);  // no fetch destination is touched afterwards
   void Linger();            // the owner is gone: sends what is queued, then closes
 
@@ -108,6 +109,7 @@ class TcpLink {
   std::map<uint64_t, Ticket> tickets_;
   uint64_t next_ticket_ = 1;
   std::deque<Piece> out_;
+  std::vector<FrameHead> deferred_;  // gets that wait for a step of ours
   FrameHead head_;
   uint64_t head_got_ = 0, body_got_ = 0;
   std::vector<std::byte> body_;

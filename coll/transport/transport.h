@@ -54,9 +54,10 @@ class Transport {
   virtual bool Maps() const = 0;
   virtual Result<void*> Map(uint32_t peer, const Place& place) = 0;
   // Copies a part of a buffer that the peer offers with line `seq`. *pending is raised now and lowered when the bytes
-  // are here; the pair is release and acquire. After a failure it stays up and Check tells.
+  // are here; the pair is release and acquire. After a failure it stays up and Check tells. With a step the peer sends
+  // them once it has reached that one.
   virtual Status Fetch(uint32_t peer, Lane lane, uint64_t seq, Buffer buffer, uint64_t offset, std::span<std::byte> to,
-                       std::atomic<uint32_t>* pending) = 0;
+                       std::atomic<uint32_t>* pending, uint64_t after = 0) = 0;
 
   // Whether the peer can still answer: fails when its process is gone or it has left the communicator. *gone: its
   // process or connection has ended without a word, so it is not the one that followed another's failure.
