@@ -117,11 +117,13 @@ Status BeforeWork(Meter& meter, const TaskWork& work, const std::function<Status
   return {};
 }
 
-void AfterWork(Meter& meter, const TaskWork& work, uint64_t began, const std::function<Status()>& give_up) {
+uint32_t AfterWork(Meter& meter, const TaskWork& work, uint64_t began, uint32_t planned_ns,
+                   const std::function<Status()>& give_up) {
   StateLayout* layout = meter.layout();
-  if (layout == nullptr || layout->figures.clock.held.load(kRelaxed) != 0) return;
-  const double factor = SlowFactor(*layout, meter.card(), work);
-  if (factor <= 1) return;
+  const double factor = layout == nullptr ? 1 : SlowFactor(*layout, meter.card(), work);
+  if (factor <= 1) return planned_ns;
+  const auto planned = static_cast<uint32_t>(std::min(planned_ns * factor, double{UINT32_MAX}));
+  if (layout->figures.clock.held.load(kRelaxed) != 0) return planned;
   thread_local uint64_t owed_ns = 0;
   owed_ns += static_cast<uint64_t>(static_cast<double>(TicksNs() - began) * (factor - 1));
   while (owed_ns >= kLeastSleepNs && give_up().ok()) {
@@ -129,6 +131,7 @@ void AfterWork(Meter& meter, const TaskWork& work, uint64_t began, const std::fu
     std::this_thread::sleep_for(std::chrono::nanoseconds(piece));
     owed_ns -= std::min(owed_ns, TicksNs() - start);
   }
+  return planned;
 }
 
 Status CheckDriver(const StateLayout& layout, int card, const char* function) {

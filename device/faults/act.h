@@ -17,7 +17,9 @@ inline bool AnyFault(Meter& meter) {
 // Waits as long as the card hangs; an error stands for work that a fault keeps from running. `give_up` ends the wait.
 Status BeforeWork(Meter& meter, const TaskWork& work, const std::function<Status()>& give_up);
 // Makes slow what is slow: sleeps for the time that the work would have taken longer. `began` is from Meter::Begin.
-void AfterWork(Meter& meter, const TaskWork& work, uint64_t began, const std::function<Status()>& give_up);
+// Gives the time it was planned to take, made longer likewise; while the machine's clock is held that is all it does.
+uint32_t AfterWork(Meter& meter, const TaskWork& work, uint64_t began, uint32_t planned_ns,
+                   const std::function<Status()>& give_up);
 
 // For opening a card and taking its memory: lost cards and drivers that do not answer. `card` is the device's number in
 // the machine.

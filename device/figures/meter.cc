@@ -1,12 +1,11 @@
 #include "device/figures/meter.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <mutex>
 
 #include "base/time/ticks.h"
 #include "device/figures/model.h"
+#include "device/meters/meters.h"
 
 namespace npu::device {
 namespace {
@@ -14,18 +13,13 @@ namespace {
 constexpr auto kRelaxed = std::memory_order_relaxed;
 constexpr uint64_t kMoveEveryNs = kWindowNs;
 
-// Good to a few ms and cheaper than the exact clock: it only tells others how long a long task has been running.
-uint64_t CoarseNs() {
-#ifdef CLOCK_MONOTONIC_COARSE
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-#else
-  return MonotonicNs();
-#endif
-}
-
 void Grow(std::atomic<uint64_t>& counter, uint64_t by) { counter.fetch_add(by, kRelaxed); }
+
+// A task that computes: collectives wait for peers, copies have no operator.
+bool IsKernel(const TaskWork& work) { return work.op != nullptr && work.unit != static_cast<uint8_t>(Unit::kLink); }
+
+// What it adds to WorkNow::running.
+uint64_t Running(const TaskWork& work) { return IsKernel(work) ? kOneKernel + 1 : 1; }
 
 }  // namespace
 
@@ -69,10 +63,11 @@ uint8_t Meter::UnitOf(const TaskWork& work) {
 uint64_t Meter::Begin(const TaskWork& work) {
   ProcessWork& mine = Work();
   const uint64_t now = TicksNs();
-  if (mine.now.running.fetch_add(1, kRelaxed) == 0) {
+  if (mine.now.running.fetch_add(Running(work), kRelaxed) == 0) {
+    if (now - moved_.load(kRelaxed) > kMoveEveryNs) monotonic_.store(MonotonicNs() - now, kRelaxed);
     active_since_.store(now, kRelaxed);
     mine.now.running_unit.store(UnitOf(work), kRelaxed);
-    mine.now.running_since_ns.store(CoarseNs(), kRelaxed);
+    mine.now.running_since_ns.store(now + monotonic_.load(kRelaxed), kRelaxed);
   }
   return now;
 }
@@ -83,9 +78,13 @@ void Meter::End(const TaskWork& work, uint64_t began, const Ended& how) {
   StateLayout* state = layout();
   const bool held = state != nullptr && state->figures.clock.held.load(kRelaxed) != 0;
   const uint64_t ns = held ? how.planned_ns : now - began;
-  const uint32_t before = mine.now.running.fetch_sub(1, kRelaxed);
-  if (before == 1) Grow(mine.done.any_ns, held ? ns : now - std::min(now, active_since_.load(kRelaxed)));
+  const uint64_t before = mine.now.running.fetch_sub(Running(work), kRelaxed);
+  if (before == Running(work)) Grow(mine.done.any_ns, held ? ns : now - std::min(now, active_since_.load(kRelaxed)));
   if (before == 0) mine.now.running.store(0, kRelaxed);  // it began in another life of the slot
+  if (IsKernel(work)) {
+    meters::KernelEnded(card_, now);
+    if (how.done) meters::CountKernel(work.op, work.op, ns);
+  }
   const uint8_t unit = UnitOf(work);
   Grow(mine.done.busy_ns[unit], ns);
   if (how.done) {

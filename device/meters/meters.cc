@@ -42,8 +42,7 @@ namespace {
 
 // What this process alone knows of a card.
 struct alignas(64) CardNow {
-  std::atomic<uint32_t> running{0};
-  std::atomic<uint64_t> last_end{0};
+  std::atomic<uint64_t> last_end{0};  // of a kernel
 };
 CardNow cards[kMaxCards];
 
@@ -156,23 +155,16 @@ RankMeter* RankOf(int card, uint32_t slot) {
 
 }  // namespace
 
-uint64_t KernelBegins(int card) {
-  if (card >= 0 && card < kMaxCards) cards[card].running.fetch_add(1, kRelaxed);
-  return TicksNs();
+void KernelEnded(int card, uint64_t now) {
+  if (card >= 0 && card < kMaxCards) cards[card].last_end.store(now, kRelaxed);
 }
 
-void KernelEnds(int card, const void* key, std::string_view name, uint64_t began) {
-  const uint64_t now = TicksNs();
-  if (card >= 0 && card < kMaxCards) {
-    cards[card].last_end.store(now, kRelaxed);
-    cards[card].running.fetch_sub(1, kRelaxed);
-  }
+void CountKernel(const void* key, std::string_view name, uint64_t ns) {
   uint32_t slot = 0;
   Meters* mine = Mine(&slot);
   if (mine == nullptr) return;
   OpMeter* meter = PlaceOf(*mine, slot, key, name);
   if (meter == nullptr) return;
-  const uint64_t ns = now - std::min(now, began);
   const auto bound = std::lower_bound(kMeterBoundsNs.begin(), kMeterBoundsNs.end(), ns);
   meter->buckets[bound - kMeterBoundsNs.begin()].fetch_add(1, kRelaxed);
   meter->sum_ns.fetch_add(ns, kRelaxed);
@@ -215,9 +207,8 @@ Collective::~Collective() {
   Received();
   meter->completed.fetch_add(1, kRelaxed);
   if (began_ == 0) return;
-  const CardNow& card = cards[card_];
-  if (card.running.load(kRelaxed) != 0) return;
-  const uint64_t now = TicksNs(), from = std::max(began_, card.last_end.load(kRelaxed));
+  if (Joined()->Work(card_).now.running.load(kRelaxed) >= kOneKernel) return;
+  const uint64_t now = TicksNs(), from = std::max(began_, cards[card_].last_end.load(kRelaxed));
   StepClocks& clocks = Clocks();
   const std::lock_guard lock(clocks.mutex);
   clocks.by_card[card_].waited += now - std::min(now, from);

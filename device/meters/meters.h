@@ -1,9 +1,7 @@
 // The writing side of a process's meters. Everything here is cheap, never fails, and does nothing in a process that has
 // joined no machine. Any thread may call anything.
 //
-//   const uint64_t began = meters::KernelBegins(card);
-//   ... the kernel ...
-//   meters::KernelEnds(card, &op, op.name, began);
+// Kernels come here from the card's Meter (device/figures/meter.h), collectives by an object of their own.
 //
 // **Steps.** A training step has no call of its own. Programs that train on several cards give the same buffers to the
 // same collectives once a step, so a step is what lies between two runs of one collective on one buffer: the first that
@@ -17,9 +15,9 @@
 
 namespace npu::device::meters {
 
-uint64_t KernelBegins(int card);
-// `key` is one address for each operator name; `name` is read at the first call with a key.
-void KernelEnds(int card, const void* key, std::string_view name, uint64_t began);
+void KernelEnded(int card, uint64_t now);  // TicksNs()
+// A run of `ns`. `key` is one address for each operator name; `name` is read at the first call with a key.
+void CountKernel(const void* key, std::string_view name, uint64_t ns);
 
 // A collective of this process, from its call to its end. Times are TicksNs().
 class Collective {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <thread>
 
+#include "device/figures/meter.h"
 #include "device/machine/machine.h"
 #include "device/meters/read.h"
 #include "device/testing/isolated.h"
@@ -16,7 +17,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-class Meter : public npu::testing::OwnMachine {};
+class MetersTest : public npu::testing::OwnMachine {};
 
 // Inside ISOLATED: this process's own figures.
 Meters& Mine() {
@@ -36,13 +37,16 @@ uint64_t Count(const OpMeter& op) {
   return count;
 }
 
+TaskWork WorkOf(const char* op) { return {.op = op, .unit = static_cast<uint8_t>(Unit::kVector)}; }
+
 void Kernel(const char* key, milliseconds length) {
-  const uint64_t began = meters::KernelBegins(0);
+  const TaskWork work = WorkOf(key);
+  const uint64_t began = Meter::Of(0).Begin(work);
   std::this_thread::sleep_for(length);
-  meters::KernelEnds(0, key, key, began);
+  Meter::Of(0).End(work, began, {});
 }
 
-TEST_F(Meter, OperatorsAreCountedByName) {
+TEST_F(MetersTest, OperatorsAreCountedByName) {
   ISOLATED({
     Mine();
     static const char kAdd[] = "aclnnAdd", kMul[] = "aclnnMul";
@@ -56,12 +60,12 @@ TEST_F(Meter, OperatorsAreCountedByName) {
   });
 }
 
-TEST_F(Meter, ManyNamesEndInOneForAllOthers) {
+TEST_F(MetersTest, ManyNamesEndInOneForAllOthers) {
   ISOLATED({
     Mine();
     std::vector<std::string> names;
     for (uint32_t i = 0; i < 2 * kMaxOpMeters; ++i) names.push_back("op" + std::to_string(i));
-    for (const std::string& name : names) meters::KernelEnds(0, name.data(), name, meters::KernelBegins(0));
+    for (const std::string& name : names) meters::CountKernel(name.data(), name, 1);
     EXPECT_EQ(Mine().op_high.load(), kMaxOpMeters);
     EXPECT_STREQ(Mine().ops[kMaxOpMeters - 1].name, "other");
     uint64_t all = 0;
@@ -70,14 +74,14 @@ TEST_F(Meter, ManyNamesEndInOneForAllOthers) {
   });
 }
 
-TEST_F(Meter, ThreadsLoseNoCount) {
+TEST_F(MetersTest, ThreadsLoseNoCount) {
   ISOLATED({
     Mine();
     static const char kKey[] = "aclnnThreads";
     std::vector<std::thread> threads;
     for (int t = 0; t < 4; ++t) {
       threads.emplace_back([] {
-        for (int i = 0; i < 10'000; ++i) meters::KernelEnds(0, kKey, kKey, meters::KernelBegins(0));
+        for (int i = 0; i < 10'000; ++i) meters::CountKernel(kKey, kKey, 1);
       });
     }
     for (std::thread& thread : threads) thread.join();
@@ -86,7 +90,7 @@ TEST_F(Meter, ThreadsLoseNoCount) {
   });
 }
 
-TEST_F(Meter, StepsEndWithTheBufferThatComesAgain) {
+TEST_F(MetersTest, StepsEndWithTheBufferThatComesAgain) {
   ISOLATED({
     Mine();
     const RankMeter& rank = Mine().ranks[0];
@@ -107,7 +111,7 @@ TEST_F(Meter, StepsEndWithTheBufferThatComesAgain) {
   });
 }
 
-TEST_F(Meter, WaitingForPeersIsNotOwnWork) {
+TEST_F(MetersTest, WaitingForPeersIsNotOwnWork) {
   ISOLATED({
     Mine();
     const RankMeter& rank = Mine().ranks[0];
@@ -124,25 +128,25 @@ TEST_F(Meter, WaitingForPeersIsNotOwnWork) {
   });
 }
 
-TEST_F(Meter, ACollectiveUnderAKernelIsNoWaiting) {
+TEST_F(MetersTest, ACollectiveUnderAKernelIsNoWaiting) {
   ISOLATED({
     Mine();
     const RankMeter& rank = Mine().ranks[0];
     for (int step = 0; step < 3; ++step) {
-      const uint64_t began = meters::KernelBegins(0);
+      const uint64_t began = Meter::Of(0).Begin(WorkOf("aclnnLong"));
       {
         meters::Collective call(0, 0, 2, 5);
         call.Begins();
         std::this_thread::sleep_for(milliseconds(10));
       }
-      meters::KernelEnds(0, "k", "aclnnLong", began);
+      Meter::Of(0).End(WorkOf("aclnnLong"), began, {});
     }
     ASSERT_EQ(rank.steps.load(), 2u);
     EXPECT_EQ(rank.own_ns.load(), rank.wall_ns.load());
   });
 }
 
-TEST_F(Meter, NewBuffersBecomeTheMark) {
+TEST_F(MetersTest, NewBuffersBecomeTheMark) {
   ISOLATED({
     Mine();
     const RankMeter& rank = Mine().ranks[0];
@@ -157,7 +161,7 @@ TEST_F(Meter, NewBuffersBecomeTheMark) {
   });
 }
 
-TEST_F(Meter, QueueIsWhatWasCalledAndIsNotOver) {
+TEST_F(MetersTest, QueueIsWhatWasCalledAndIsNotOver) {
   ISOLATED({
     Mine();
     const RankMeter& rank = Mine().ranks[1];
@@ -173,7 +177,7 @@ TEST_F(Meter, QueueIsWhatWasCalledAndIsNotOver) {
   });
 }
 
-TEST_F(Meter, AnotherProcessReadsThemAndTheyGoWithTheirOwner) {
+TEST_F(MetersTest, AnotherProcessReadsThemAndTheyGoWithTheirOwner) {
   npu::testing::Child child([](npu::testing::Child::Side& side) {
     static const char kAdd[] = "aclnnAdd";
     Mine();

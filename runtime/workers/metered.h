@@ -1,5 +1,5 @@
-// One piece of a card's work, between the card's meters and the faults that were asked for (device/figures,
-// device/meters, device/faults).
+// One piece of a card's work, between the card's meter and the faults that were asked for (device/figures,
+// device/faults).
 //
 //   Outcome outcome = RunMetered(pool.meter(), work, {.planned_ns = cost}, give_up, [&] { return task.Run(context); },
 //                                [&](const Status& why) { task.Drop(why); });
@@ -8,7 +8,6 @@
 #include "base/task/task.h"
 #include "device/faults/act.h"
 #include "device/figures/meter.h"
-#include "device/meters/meters.h"
 
 namespace npu::rt {
 
@@ -22,8 +21,8 @@ template <class GiveUp, class Run, class Refused>
 Outcome RunMetered(device::Meter& meter, const TaskWork& work, const MeteredRun& how, GiveUp&& give_up, Run&& run,
                    Refused&& refused) {
   if (!work.counted()) return run();
-  const bool kernel = work.op != nullptr && work.unit != static_cast<uint8_t>(device::Unit::kLink);
-  const uint64_t began = meter.Begin(work), kernel_began = kernel ? device::meters::KernelBegins(meter.card()) : 0;
+  const uint64_t began = meter.Begin(work);
+  uint32_t planned_ns = how.planned_ns;
   Outcome outcome;
   try {
     if (device::AnyFault(meter)) [[unlikely]] {
@@ -32,20 +31,17 @@ Outcome RunMetered(device::Meter& meter, const TaskWork& work, const MeteredRun&
         outcome = Outcome::Done(std::move(why));
       } else {
         outcome = run();
-        device::AfterWork(meter, work, began, give_up);
+        planned_ns = device::AfterWork(meter, work, began, planned_ns, give_up);
       }
     } else {
       outcome = run();
     }
   } catch (...) {
-    if (kernel) device::meters::KernelEnds(meter.card(), work.op, work.op, kernel_began);
-    meter.End(work, began, {.failed = true, .planned_ns = how.planned_ns});
+    meter.End(work, began, {.failed = true, .planned_ns = planned_ns});
     throw;  // the stream makes a status of it
   }
-  if (kernel) device::meters::KernelEnds(meter.card(), work.op, work.op, kernel_began);
-  meter.End(
-      work, began,
-      {.done = outcome.step == Outcome::Step::kDone, .failed = !outcome.status.ok(), .planned_ns = how.planned_ns});
+  meter.End(work, began,
+            {.done = outcome.step == Outcome::Step::kDone, .failed = !outcome.status.ok(), .planned_ns = planned_ns});
   return outcome;
 }
 
