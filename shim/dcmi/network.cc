@@ -9,6 +9,7 @@
 #include <fstream>
 #include <thread>
 
+#include "base/extras/port.h"
 #include "gen/calls/dcmi.h"
 #include "shim/dcmi/chips.h"
 
@@ -139,11 +140,11 @@ Status dcmi_get_hccs_link_bandwidth_info(int card_id, int device_id, dcmi_hccs_b
   dcmi_hccs_bandwidth_info out{.profiling_time = hccs_bandwidth_info->profiling_time};
   out.total_txbw = sample.bytes_per_s[static_cast<size_t>(device::Flow::kLinkSend)] / kGiga;
   out.total_rxbw = sample.bytes_per_s[static_cast<size_t>(device::Flow::kLinkReceive)] / kGiga;
-  // The links that exist, one to each other chip, share the traffic evenly: which peer took what is not counted.
-  const size_t links = std::min<size_t>(chip.world->cards.size() - 1, 16);
-  for (size_t link = 0; link < links; ++link) {
-    out.tx_bandwidth[link] = out.total_txbw / static_cast<double>(links);
-    out.rx_bandwidth[link] = out.total_rxbw / static_cast<double>(links);
+  // Which peer took what is not counted: the links share it evenly. Readers look from link 1 on.
+  const int links = HccsLinks(chip.world->cards.size());
+  for (int link = 1; link <= links; ++link) {
+    out.tx_bandwidth[link] = out.total_txbw / links;
+    out.rx_bandwidth[link] = out.total_rxbw / links;
   }
   *hccs_bandwidth_info = out;
   return {};

@@ -5,9 +5,11 @@ import base64
 import concurrent.futures
 import pathlib
 import re
+import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -176,6 +178,63 @@ def test_hostile_requests_and_a_storm_leave_it_serving(machine, exporter):
     assert len(log) < 2000 and "AAAA" not in log, log[-500:]  # nothing a stranger sends is written down
 
 
+def test_clients_that_send_byte_by_byte_are_closed_and_hold_nobody_up(machine):
+    """More of them than the server has threads, each within every limit of a single read."""
+    import threading
+    exporter = Exporter(machine, "--request-timeout", "2")
+    stop = threading.Event()
+    closed = []
+
+    def drip():
+        with socket.create_connection(("127.0.0.1", exporter.port), timeout=60) as s:
+            s.settimeout(60)
+            try:
+                s.sendall(b"GET /metrics HTTP/1.1\r\nX-Long: ")
+                while not stop.wait(0.2):
+                    s.sendall(b"a")
+            except OSError:
+                closed.append(True)
+
+    threads = [threading.Thread(target=drip) for _ in range(40)]
+    for t in threads:
+        t.start()
+    try:
+        assert "npu_power_watts" in fetch(f"http://127.0.0.1:{exporter.port}/metrics", timeout=120)
+        until(lambda: len(closed) == len(threads), 120, say=lambda: f"{len(closed)} closed")
+    finally:
+        stop.set()
+        for t in threads:
+            t.join()
+    # Whoever asks whole questions on one connection stays connected for longer than the limit.
+    with socket.create_connection(("127.0.0.1", exporter.port), timeout=60) as s:
+        file = s.makefile("rb")
+        for _ in range(8):
+            s.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            length = 0
+            while (line := file.readline().strip().lower()):
+                length = int(line.split(b":")[1]) if line.startswith(b"content-length") else length
+            assert b"metrics" in file.read(length).lower()
+            time.sleep(0.5)
+    assert exporter.process.poll() is None and "aaaa" not in exporter.log()
+
+
+def test_events_last_longer_than_the_limit_of_a_request(machine):
+    port = free_port()
+    machine.start("web", "--listen", f"127.0.0.1:{port}", "--request-timeout", "1", name="web")
+    until(lambda: "http://" in machine.log("web"), say=lambda: machine.log("web"))
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as s:
+        s.sendall(b"GET /events HTTP/1.1\r\nHost: x\r\n\r\n")
+        text = b""
+        while text.count(b"data: ") < 4:
+            part = s.recv(65536)
+            assert part, text[-200:]
+            text += part
+
+
+# A process that has memory of a card for a moment.
+BRIEFLY = "import acl; acl.init(); acl.rt.set_device(1); acl.rt.malloc(8 << 20, 0)"
+
+
 def test_a_thousand_scrapes_under_churn_keep_label_keys_and_memory(machine, exporter):
     """Processes come and go while the exporter is asked; its families keep their label keys and it does not grow."""
     import threading
@@ -183,13 +242,13 @@ def test_a_thousand_scrapes_under_churn_keep_label_keys_and_memory(machine, expo
 
     def churn():
         while not done.is_set():
-            subprocess.run([program(), "run", "-q", "--", "sh", "-c", "exit 0"], env=machine.env, capture_output=True, timeout=60)
+            subprocess.run([program(), "run", "-q", "--", sys.executable, "-c", BRIEFLY], env=machine.env, capture_output=True, timeout=120)
 
     threads = [threading.Thread(target=churn) for _ in range(2)]
     for t in threads:
         t.start()
     keys: dict[str, set] = {}
-    sizes = []
+    sizes, processes = [], set()
     last = ""
     try:
         for i in range(1000):
@@ -197,6 +256,7 @@ def test_a_thousand_scrapes_under_churn_keep_label_keys_and_memory(machine, expo
             if text != last:
                 for name, labels in label_keys(text).items():
                     keys.setdefault(name, set()).update(labels)
+                processes.update(re.findall(r'process_id="(\d+)"', text))
             last = text
             if i in (200, 999):
                 sizes.append(resident(exporter.process.pid))
@@ -211,6 +271,7 @@ def test_a_thousand_scrapes_under_churn_keep_label_keys_and_memory(machine, expo
             assert len(labels) == 1, (name, labels)
     print(f"resident {sizes[0]} kB after 200 scrapes, {sizes[1]} kB after 1000")
     assert sizes[1] - sizes[0] < 2048
+    assert len(processes) > 5, "processes came and went"
 
 
 def test_sixteen_cards_are_cheap(tmp_path):
@@ -257,6 +318,33 @@ def test_sources_for_other_cards(machine, tmp_path):
     assert 'vdie_id=""' not in "".join(line for line in text.splitlines() if line.startswith("npu_chip_info_power"))
 
 
+LINKS = ("npu_chip_mac_rx_pause_num", "npu_chip_roce_rx_all_pkt_num", "npu_chip_roce_new_pkt_rty_num", "npu_chip_info_rx_ecn_num", "npu_chip_info_rx_fcs_num",
+         "npu_chip_optical_state", "npu_chip_optical_temp", "npu_chip_optical_vcc", "npu_chip_optical_tx_power_0", "npu_chip_optical_rx_power_3",
+         "npu_chip_info_pcie_tx_p_bw", "npu_chip_info_pcie_rx_cpl_bw", "npu_chip_info_hccs_bandwidth_info_total_tx", "npu_chip_info_hccs_bandwidth_info_rx_1",
+         "npu_chip_link_speed", "npu_chip_link_up_num", "npu_chip_info_bandwidth_tx")
+
+
+@pytest.mark.parametrize("collector", ["software", "dcmi"])
+def test_links_have_stock_names_and_hccn_tools_values(machine, collector):
+    text = machine.run("exporter", "--print", "--collector", collector).stdout
+    assert lint(text) == "", lint(text)
+    keys = label_keys(text)
+    for family in LINKS:
+        more = {"pcie_bw_type"} if "pcie" in family else set()
+        assert keys[family] == {frozenset(STOCK_LABELS | more)}, family
+    told = dict(line.split(":") for line in machine.run("run", "-q", "--", "hccn_tool", "-i", "1", "-stat", "-g").stdout.splitlines() if re.fullmatch(r"\w+:\d+", line))
+
+    def shown(family: str, card: int) -> float:
+        return float(re.search(rf'^{family}\{{[^}}]*id="{card}"[^}}]*\}} (\S+)$', machine.run("exporter", "--print", "--collector", collector).stdout, re.M)[1])
+
+    assert shown("npu_chip_roce_rx_all_pkt_num", 1) == int(told["roce_rx_all_pkt_num"])
+    assert shown("npu_chip_link_speed", 1) == 200000 and shown("npu_chip_link_up_num", 1) == 1
+    assert shown("npu_chip_optical_rx_power_2", 1) > 0.1
+    machine.run("inject", "link-down", "--card", "1")
+    assert shown("npu_chip_optical_rx_power_2", 1) == 0 and shown("npu_chip_optical_tx_power_2", 1) > 0.1 and shown("npu_chip_optical_rx_power_2", 0) > 0.1
+    assert shown("npu_chip_info_link_status", 1) == 0
+
+
 def test_what_is_missing_is_one_line_and_the_rest_works(machine, tmp_path):
     done = subprocess.run([program(), "exporter", "--print", "--collector", "sysfs", "--sysfs", str(tmp_path / "none")], env=machine.env, capture_output=True,
                           text=True, timeout=180)
@@ -265,9 +353,14 @@ def test_what_is_missing_is_one_line_and_the_rest_works(machine, tmp_path):
     env = machine.env | {"LD_LIBRARY_PATH": ""}
     bare = tmp_path / "bin"
     bare.mkdir()
-    (bare / "anynpu-monitor").symlink_to(monitor)
+    shutil.copy(monitor, bare / "anynpu-monitor")  # nothing of the tree is around it
     done = subprocess.run([bare / "anynpu-monitor", "exporter", "--print", "--collector", "dcmi"], env=env, capture_output=True, text=True, timeout=180)
-    assert done.returncode == 0 and ("machine_npu_nums" in done.stdout)
+    assert done.returncode == 0 and "machine_npu_nums 0" in done.stdout and "npu_collector_problems 1" in done.stdout
+    assert "libdcmi.so: not found" in done.stderr, done.stderr
+    # hccn_tool's own troubles are told too, and the cards are shown without their port.
+    done = machine.run("exporter", "--print", "--collector", "dcmi", "--hccn-tool", str(tmp_path / "gone"))
+    assert "machine_npu_nums 2" in done.stdout and "gone" in done.stderr and "npu_chip_mac_" not in done.stdout
+    assert "npu_chip_info_pcie_tx_p_bw" in done.stdout
     done = machine.run("exporter", "--collector", "gpu", check=False)
     assert done.returncode == 1 and "gpu" in done.stderr and "sysfs" in done.stderr
 

@@ -3,12 +3,15 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import textwrap
+import threading
 import time
 
 import pytest
 from live import Exporter, Machine, Prometheus, until, wheels_python
 from test_dashboards import ARTICLE, queries
+from test_loads import IN_C, Load
 
 RANKS = 4
 # Steps until its standard input ends; MatMul, Softmax and LayerNorm in each.
@@ -218,7 +221,7 @@ def idle(tmp_path_factory):
     (folder / "prometheus").mkdir()
     prometheus = Prometheus(folder / "prometheus", exporter)
     until(lambda: prometheus.query("npu_card_up"), 60, 0.5)
-    yield type("Idle", (), {"machine": machine, "prometheus": prometheus})
+    yield type("Idle", (), {"machine": machine, "prometheus": prometheus, "exporter": exporter})
     prometheus.close()
     machine.close()
 
@@ -242,3 +245,47 @@ def test_faults_fire_their_alerts_alone_and_clearing_ends_them(idle, faults):
         if words[0].startswith("ecc"):  # what was counted stays counted until somebody has looked
             idle.machine.run("smi", "clear", "-t", "ecc-info", "-i", str(card), check=False)
     until(lambda: firing() == [], 120, 0.5, lambda: str(firing()))
+
+
+def test_slow_matrix_products_fire_their_alert_alone(idle):
+    """A slow card makes MatMul slower than 800 µs in the mean. The clock is held: products count with the time they are planned
+    to take, whatever else this machine does."""
+    mean = lambda: [float(s["value"][1]) for s in idle.prometheus.query('op_name:acl_op_execute_time:mean_us{op_name="MatMul"}')]  # noqa: E731
+    firing = lambda: [(a["alertname"], a.get("op_name")) for a in idle.prometheus.firing()]  # noqa: E731
+    idle.machine.run("clock", "hold")
+    load = Load(idle.machine, sys.executable, IN_C, 1, 192, 4096)
+    ended = threading.Event()
+
+    def work():
+        while not ended.is_set():
+            load.do(5)
+            time.sleep(0.01)
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    try:
+        healthy = until(mean, 60, 0.5)[0]
+        assert 0 < healthy < 800
+        assert firing() == []
+        inject(idle, "slow", "--card", "1", "--factor", str(int(2500 / healthy) + 2))
+        until(lambda: firing() == [("MatMulSlow", "MatMul")], 120, 0.5, lambda: f"{firing()} {mean()}")
+        time.sleep(3)  # what else there would be
+        assert firing() == [("MatMulSlow", "MatMul")]
+        idle.machine.run("clear", "--all")
+        until(lambda: firing() == [], 120, 0.5, lambda: f"{firing()} {mean()}")
+    finally:
+        ended.set()
+        worker.join()
+        load.end()
+        idle.machine.run("clear", "--all")
+        idle.machine.run("clock", "run")
+
+
+def test_an_exporter_that_is_gone_is_missed_until_it_is_back(idle):
+    firing = lambda: [a["alertname"] for a in idle.prometheus.firing()]  # noqa: E731
+    assert firing() == []
+    idle.machine.end(idle.exporter.process)
+    until(lambda: firing() == ["NpuExporterDown"], 120, 0.5, lambda: str(firing()))
+    name = "exporter-again"
+    idle.machine.start("exporter", "--listen", f"127.0.0.1:{idle.exporter.port}", "--trainer", f"127.0.0.1:{idle.exporter.ranks_port}", name=name)
+    until(lambda: firing() == [], 120, 0.5, lambda: f"{firing()} {idle.machine.log(name)}")

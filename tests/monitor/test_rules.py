@@ -74,7 +74,6 @@ FAULTS = [
     ("NpuExporterDown", lambda c: {f"up{{{EXPORTER}}}": (1, 0)}, "instance", 1, 4),
 ]
 ALERTS = [name for name, *_ in FAULTS] + ["MatMulSlow", "NpuRankSlow"]
-OTHERS_OF = {}  # no alert brings another
 
 
 def write(path, series: dict[str, str], checks: list[dict]) -> None:

@@ -36,6 +36,7 @@ def value(text: str, label: str) -> str:
 
 @pytest.mark.parametrize("kind", CARD_TYPES)
 def test_every_type_is_a_block_of_labelled_values(machine, kind):
+    """R058: the labels of each type are those that are documented."""
     machine("up")
     text = machine.smi("info", "-t", kind, "-i", "1", "-c", "0")
     for line in filter(None, text.splitlines()):
@@ -59,6 +60,7 @@ def test_lists_and_physical_ids(machine):
 
 
 def test_two_dies_on_a_card_have_physical_ids(make_machine):
+    """R059: 16 chips as 8 cards of two, with their Phy-ID."""
     machine = make_machine("--soc", "Ascend910_9391", "-n", "16")
     text = machine.smi("info")
     assert "| Chip  Phy-ID" in text
@@ -88,6 +90,16 @@ def test_watch_prints_chosen_columns_until_it_is_ended(machine):
     assert [line.split()[:2] for line in lines[1:]] == [["1", "0"], ["1", "0"]]
     assert machine.inside("npu-smi", "info", "watch", "-s", "z").returncode == 211
     assert machine.inside("npu-smi", "info", "watch", "-d", "0").returncode == 211
+
+
+def test_exit_status_is_the_low_byte_of_the_code(machine):
+    for words, status, text in (((), 215, "Usage"), (("-h",), 0, "Usage"), (("--help",), 0, "Usage"), (("-v",), 0, "npu-smi version: 25."),
+                                (("bogus",), 211, "Command or option is not found."), (("info", "-t", "bogus", "-i", "0"), 211, "is not found"),
+                                (("info", "-i", "x", "-t", "health"), 211, "is not found"), (("info", "-t", "product", "-i", "0"), 217, "does not support querying product"),
+                                (("info", "-t", "health", "-i", "9"), 215, "ret is -9001"), (("info", "-t", "health"), 215, "ret is -9001"),
+                                (("info", "-t", "health", "-i", "0", "-c", "7"), 215, "ret is -9001")):
+        done = machine.inside("npu-smi", *words)
+        assert done.returncode == status and text in done.stdout, (words, done.returncode, done.stdout)
 
 
 def test_set_and_clear(machine):
@@ -152,7 +164,9 @@ def test_hccn_tool_answers_as_its_readers_expect(machine):
     counters = dict(line.split(":") for line in ask("-stat").stdout.splitlines() if re.fullmatch(r"\w+:\d+", line))
     assert {"mac_tx_mac_pause_num", "mac_rx_bad_pkt_num", "mac_rx_pfc_pkt_num", "mac_rx_fcs_err_pkt_num", "roce_rx_all_pkt_num", "roce_tx_err_pkt_num",
             "roce_new_pkt_rty_num", "roce_ecn_db_num", "roce_qp_status_err_num"} <= counters.keys()
-    assert re.search(r"^present : not present$", ask("-optical").stdout, re.M)
+    optical = dict(line.split(" : ") for line in ask("-optical").stdout.splitlines() if " : " in line)
+    assert optical["present"] == "present" and re.fullmatch(r"\d+ C", optical["temperature"]) and re.fullmatch(r"[\d.]+ mV", optical["Vcc"])
+    assert all(re.fullmatch(r"[\d.]+ mW", optical[f"{side}_Power{lane}"]) for side in ("Tx", "Rx") for lane in range(4))
     assert [line.split() for line in ask("-bandwidth").stdout.splitlines()] == [["Bandwidth", "TX:", "0.00", "MB/sec"], ["Bandwidth", "RX:", "0.00", "MB/sec"]]
     assert ask("-net_health").stdout == "net health status: Success\n"
     assert re.fullmatch(r"ipaddr:\d+\.\d+\.\d+\.\d+\nnetmask:255\.255\.255\.0\n", ask("-ip").stdout)
@@ -161,6 +175,7 @@ def test_hccn_tool_answers_as_its_readers_expect(machine):
     machine("inject", "link-down", "--card", "1")
     assert ask("-link").stdout.split()[-1] == "DOWN" and ask("-link", "0").stdout.split()[-1] == "UP"
     assert ask("-net_health").stdout == "net health status: Unreachable\n"
+    assert "Rx_Power0 : 0.0000 mW" in ask("-optical").stdout and "Tx_Power0 : 0.0000 mW" not in ask("-optical").stdout
     machine("clear", "link-down")
     line = next(line for line in ask("-link_stat").stdout.splitlines() if "link up count" in line)
     assert line.split()[-1] in ("1", "2")

@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 
+#include "base/extras/port.h"
 #include "tools/smi/query.h"
 
 namespace npu::hccn {
@@ -93,7 +94,7 @@ int LinkStat(Port& port) {
 int Speed(Port& port) {
   dcmi_rdfx_detect_result health{};
   if (int code = Health(port, &health)) return code;
-  fmt::print("Speed: {} Mb/s\n", 200000);
+  fmt::print("Speed: {} Mb/s\n", kPortMegabitsPerS);
   return 0;
 }
 
@@ -111,7 +112,12 @@ int Bandwidth(Port& port) {
 int Optical(Port& port) {
   dcmi_rdfx_detect_result health{};
   if (int code = Health(port, &health)) return code;
-  fmt::print("optical info:\npresent : not present\n");  // a software port has no module
+  if (!port.has_extras) return smi::kNotSupported;
+  const OpticalModule module = OpticalModuleOf(port.extras);
+  fmt::print("optical info:\npresent : present\ntype : software\ntemperature : {:.0f} C\nVcc : {:.2f} mV\n",
+             module.temperature_c, module.supply_mv);
+  for (size_t i = 0; i < kOpticalLanes; ++i) fmt::print("Tx_Power{} : {:.4f} mW\n", i, module.send_mw[i]);
+  for (size_t i = 0; i < kOpticalLanes; ++i) fmt::print("Rx_Power{} : {:.4f} mW\n", i, module.receive_mw[i]);
   return 0;
 }
 
@@ -119,32 +125,8 @@ int Stat(Port& port) {
   dcmi_rdfx_detect_result health{};
   if (int code = Health(port, &health)) return code;
   if (!port.has_extras) return smi::kNotSupported;
-  constexpr uint64_t kPacketBytes = 4096;
-  const uint64_t sent = (port.extras.sent_bytes + kPacketBytes - 1) / kPacketBytes,
-                 received = (port.extras.received_bytes + kPacketBytes - 1) / kPacketBytes;
-  const auto line = [](const char* name, uint64_t value) { fmt::print("{}:{}\n", name, value); };
   fmt::print("packet statistics:\n");
-  for (const char* side : {"tx", "rx"}) {
-    const bool tx = side[0] == 't';
-    line(fmt::format("mac_{}_mac_pause_num", side).c_str(), 0);
-    line(fmt::format("mac_{}_pfc_pkt_num", side).c_str(), 0);
-    line(fmt::format("mac_{}_total_pkt_num", side).c_str(), tx ? sent : received);
-    line(fmt::format("mac_{}_total_oct_num", side).c_str(), tx ? port.extras.sent_bytes : port.extras.received_bytes);
-    line(fmt::format("mac_{}_bad_pkt_num", side).c_str(), 0);
-    line(fmt::format("mac_{}_bad_oct_num", side).c_str(), 0);
-  }
-  line("mac_rx_fcs_err_pkt_num", 0);
-  for (const char* side : {"rx", "tx"}) {
-    line(fmt::format("roce_{}_all_pkt_num", side).c_str(), side[0] == 't' ? sent : received);
-    line(fmt::format("roce_{}_err_pkt_num", side).c_str(), side[0] == 'r' ? port.extras.packets_lost : 0);
-    line(fmt::format("roce_{}_cnp_pkt_num", side).c_str(), 0);
-  }
-  line("roce_unexpected_ack_num", 0);
-  line("roce_out_of_order_num", port.extras.packets_lost);
-  line("roce_verification_err_num", 0);
-  line("roce_qp_status_err_num", 0);
-  line("roce_new_pkt_rty_num", port.extras.packets_lost);
-  line("roce_ecn_db_num", 0);
+  for (const auto& [name, value] : PortCounters(port.extras)) fmt::print("{}:{}\n", name, value);
   return 0;
 }
 

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
@@ -22,6 +23,8 @@ constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
 
 struct ServeOptions {
   std::string listen, web_config;
+  double request_timeout_s = 10;
+  std::chrono::milliseconds Limit() const { return std::chrono::milliseconds(std::llround(request_timeout_s * 1e3)); }
 };
 
 int Fail(const Status& status) {
@@ -39,6 +42,9 @@ void AddCollector(CLI::App& app, CollectorOptions& options) {
       ->type_name("NAME");
   app.add_option("--sysfs", options.sysfs, "root of the sysfs collector (/sys/class/npu)")->type_name("DIR");
   app.add_option("--procfs", options.proc, "where processes are looked up (/proc)")->type_name("DIR");
+  app.add_option("--hccn-tool", options.hccn_tool,
+                 "hccn_tool of the dcmi collector, or off (the driver's, else one on PATH)")
+      ->type_name("PATH");
   app.add_option("--npu-smi", options.npu_smi, "command, or file of its output, of the npu-smi collector (npu-smi)")
       ->type_name("PATH");
 }
@@ -48,6 +54,10 @@ void AddServe(CLI::App& app, ServeOptions& options, const char* listen) {
   app.add_option("--listen", options.listen,
                  fmt::format("address; a port alone is loopback, :PORT all interfaces ({})", listen))
       ->type_name("HOST:PORT");
+  app.add_option("--request-timeout", options.request_timeout_s,
+                 "seconds after which a connection without a whole request is closed (10)")
+      ->type_name("S")
+      ->check(CLI::Range(0.1, 3600.0));
   app.add_option("--web.config.file,--web-config", options.web_config,
                  "TLS and basic authentication, as Prometheus has it")
       ->type_name("FILE");
@@ -86,7 +96,7 @@ int Exporter(Source& source, const ServeOptions& options, const std::string& tra
     web = std::move(*read);
   }
   const sigset_t signals = BlockSignals();
-  Server cards("exporter", web), ranks("exporter (ranks)", web);
+  Server cards("exporter", web, options.Limit()), ranks("exporter (ranks)", web, options.Limit());
   cards.Get("/", "text/html; charset=utf-8", Welcome);
   cards.Get("/metrics", kMetricsType, [&] { return *source.Cards(); });
   ranks.Get("/metrics", kMetricsType, [&] { return *source.Ranks(); });
@@ -118,7 +128,7 @@ int Web(Source& source, const ServeOptions& options) {
     web = std::move(*read);
   }
   const sigset_t signals = BlockSignals();
-  Server server("web", web);
+  Server server("web", web, options.Limit());
   server.Get("/", "text/html; charset=utf-8", [] { return std::string(Page()); });
   server.Get("/now", "application/json", [&] { return JsonOf(*source.Now()); });
   server.Events("/events", [&] { return JsonOf(*source.Now()); });

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace npu::monitor {
@@ -14,7 +15,8 @@ struct Process {
   int pid = 0;
   std::string name;
   uint64_t memory_bytes = 0;
-  std::string container_id;  // empty on the host
+  std::string container_id;      // empty on the host
+  std::optional<double> core_s;  // what it has used of the AI cores
 };
 
 struct EccCounts {
@@ -29,6 +31,40 @@ struct Link {
   std::optional<double> speed_bits_per_s;
   std::optional<uint64_t> times_up;
   std::optional<double> send_bytes_per_s, receive_bytes_per_s;
+};
+
+struct Optical {
+  std::optional<bool> present;
+  std::optional<double> temperature_c, supply_v;
+  std::array<std::optional<double>, 4> send_w, receive_w;  // by lane
+};
+
+// Of one direction and kind of PCIe traffic, bytes/s.
+struct PcieRate {
+  double mean = 0, least = 0, most = 0;
+};
+// Sent and received: posted writes, requests to read, completions.
+struct Pcie {
+  PcieRate tx_p, tx_np, tx_cpl, rx_p, rx_np, rx_cpl;
+};
+
+struct HccsLane {
+  int number = 0;
+  double send_bytes_per_s = 0, receive_bytes_per_s = 0;
+  std::optional<uint64_t> sent_flits, received_flits, crc_errors;
+};
+struct Hccs {
+  double watched_s = 0, send_bytes_per_s = 0, receive_bytes_per_s = 0;
+  std::vector<HccsLane> lanes;
+};
+
+// Everything a card did, by part of the card and by direction of bytes.
+struct Done {
+  std::string name;
+  double value = 0;
+};
+struct Work {
+  std::vector<Done> busy_s, tasks, bytes;
 };
 
 struct Card {
@@ -46,6 +82,12 @@ struct Card {
   std::vector<uint32_t> error_codes;
   std::optional<EccCounts> ecc;
   Link link;
+  std::vector<std::pair<std::string, uint64_t>> port;  // counters, by hccn_tool's names
+  std::optional<Optical> optical;
+  std::optional<Pcie> pcie;
+  std::optional<Hccs> hccs;
+  std::optional<std::pair<uint64_t, uint64_t>> die_link_errors;  // between the dies of a card: sending, receiving
+  std::optional<Work> work;
   std::optional<uint64_t> send_queue, receive_queue;
   std::vector<Process> processes;
 };

@@ -20,6 +20,7 @@ struct CollectorOptions {
   std::string name;                      // auto, software, dcmi, npu-smi, sysfs
   std::string sysfs = "/sys/class/npu";  // root of the sysfs collector
   std::string proc = "/proc";            // where processes' names and containers are looked up
+  std::string hccn_tool;                 // of the dcmi collector; empty: the driver's or one on PATH; off: none
   std::string npu_smi;                   // a command to run, or a file of its output; empty: npu-smi
 };
 

@@ -67,7 +67,7 @@ Result<std::string> Output(const std::vector<std::string>& command, std::chrono:
   if (late) return Error(Code::kSyncTimeout, "{}: no answer in {} s", command[0], limit.count() / 1000);
   if (!whole) return Error(Code::kInvalidParam, "{}: more than {} bytes of output", command[0], most);
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-    return Error(Code::kInvalidParam, "{}: ended with status {}", command[0],
+    return Error(Code::kNotSupported, "{}: ended with status {}", command[0],
                  WIFEXITED(status) ? WEXITSTATUS(status) : 128);
   }
   return text;

@@ -9,7 +9,8 @@
 
 namespace npu::monitor {
 
-// What it wrote to stdout, when it ended with 0 in time; it is killed otherwise. LC_ALL is C.
+// What it wrote to stdout, when it ended with 0 in time; it is killed otherwise. LC_ALL is C. Another exit status is
+// kNotSupported: the program refuses.
 Result<std::string> Output(const std::vector<std::string>& command, std::chrono::milliseconds limit, size_t most);
 
 }  // namespace npu::monitor

@@ -6,6 +6,7 @@
 
 #include "tools/monitor/collect/collector.h"
 #include "tools/monitor/collect/files.h"
+#include "tools/monitor/collect/links.h"
 #include "tools/monitor/collect/units.h"
 #include "tools/smi/dcmi.h"
 #include "tools/smi/query.h"
@@ -29,7 +30,8 @@ std::optional<double> Share(std::optional<unsigned> percent) {
 
 class DcmiSource final : public Collector {
  public:
-  explicit DcmiSource(std::string proc) : proc_(std::move(proc)) {}
+  explicit DcmiSource(const CollectorOptions& options)
+      : proc_(options.proc), links_(dcmi_, FindPortTool(options.hccn_tool)) {}
 
   Reading Read() override {
     Reading reading;
@@ -49,6 +51,10 @@ class DcmiSource final : public Collector {
       return reading;
     }
     for (const smi::ChipId& id : ids) reading.cards.push_back(ReadCard(id));
+    std::vector<LinkedChip> linked;
+    for (const Identity& known : identities_) linked.push_back({known.id, known.logic, known.physical});
+    links_.Watch(std::move(linked));
+    for (Card& card : reading.cards) links_.Fill(card, reading.problems);
     std::sort(reading.cards.begin(), reading.cards.end(), [](const Card& a, const Card& b) { return a.id < b.id; });
     return reading;
   }
@@ -57,7 +63,7 @@ class DcmiSource final : public Collector {
   // What never changes while a card is there.
   struct Identity {
     smi::ChipId id;
-    int logic = 0;
+    int logic = 0, physical = 0;
     std::string model, die_id, bus, serial;
   };
 
@@ -67,6 +73,10 @@ class DcmiSource final : public Collector {
     }
     Identity fresh{.id = id, .logic = id.card};
     NPU_DCMI(dcmi_, dcmi_get_device_logic_id, &fresh.logic, id.card, id.chip);
+    fresh.physical = fresh.logic;
+    if (unsigned physical = 0;
+        NPU_DCMI(dcmi_, dcmi_get_device_phyid_from_logicid, static_cast<unsigned>(fresh.logic), &physical) == 0)
+      fresh.physical = static_cast<int>(physical);
     dcmi_chip_info chip{};
     if (NPU_DCMI(dcmi_, dcmi_get_device_chip_info, id.card, id.chip, &chip) == 0)
       fresh.model =
@@ -150,12 +160,13 @@ class DcmiSource final : public Collector {
   Dcmi dcmi_;
   bool opened_ = false;
   std::vector<Identity> identities_;
+  Links links_;  // after what its thread asks
 };
 
 }  // namespace
 
 std::unique_ptr<Collector> DcmiCollector(const CollectorOptions& options) {
-  return std::make_unique<DcmiSource>(options.proc);
+  return std::make_unique<DcmiSource>(options);
 }
 
 }  // namespace npu::monitor

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/extras/port.h"
 #include "device/figures/read.h"
 #include "device/machine/machine.h"
 #include "device/meters/read.h"
@@ -14,6 +15,9 @@ namespace npu::monitor {
 namespace {
 
 static_assert(kOperatorBoundsUs.size() == device::kMeterBoundsNs.size());
+
+constexpr double kHccsWindowS = 0.1;  // of the figures' model
+constexpr uint64_t kFlitBytes = 64;
 
 // A stable number for a chip of a named machine: what DCMI of the software device answers too (shim/dcmi/identity.cc).
 uint32_t DieWord(const std::string& machine, int logic, int word) {
@@ -86,14 +90,76 @@ class Software final : public Collector {
     card.error_codes = from.fault_codes;
     card.ecc = EccCounts{from.ecc_enabled,     from.ecc_single,      from.ecc_double,     from.ecc_single_life,
                          from.ecc_double_life, from.isolated_single, from.isolated_double};
+    if (!machine.profile->ddr) Links(machine, from, card);
+    card.pcie = Pcie{.tx_p = Rate(from, device::Flow::kToHost), .rx_cpl = Rate(from, device::Flow::kToDevice)};
+    card.work = WorkOf(from);
+    for (const device::CardProcess& process : from.processes)
+      card.processes.push_back({process.pid, process.command, process.used_bytes, ContainerOf(proc_, process.pid),
+                                process.busy_s[static_cast<size_t>(device::Unit::kCube)] +
+                                    process.busy_s[static_cast<size_t>(device::Unit::kVector)]});
+    return card;
+  }
+
+  static double PerSecond(const device::CardFigures& from, device::Flow flow) {
+    return from.bytes_per_s[static_cast<size_t>(flow)];
+  }
+  // One window is known, so the least and the most of it are its mean.
+  static PcieRate Rate(const device::CardFigures& from, device::Flow flow) {
+    return {PerSecond(from, flow), PerSecond(from, flow), PerSecond(from, flow)};
+  }
+
+  // The network port, HCCS and the link between dies, as DCMI and hccn_tool of the software device tell them too.
+  static void Links(const device::MachineFigures& machine, const device::CardFigures& from, Card& card) {
     card.link.up = from.link_up;
     card.link.reachable = from.link_up;
-    card.link.times_up = from.link_ups;
-    card.link.send_bytes_per_s = from.bytes_per_s[static_cast<size_t>(device::Flow::kLinkSend)];
-    card.link.receive_bytes_per_s = from.bytes_per_s[static_cast<size_t>(device::Flow::kLinkReceive)];
-    for (const device::CardProcess& process : from.processes)
-      card.processes.push_back({process.pid, process.command, process.used_bytes, ContainerOf(proc_, process.pid)});
-    return card;
+    card.link.speed_bits_per_s = kPortMegabitsPerS * 1e6;
+    card.link.times_up = from.link_ups + 1;  // it came up with the machine
+    card.link.send_bytes_per_s = PerSecond(from, device::Flow::kLinkSend);
+    card.link.receive_bytes_per_s = PerSecond(from, device::Flow::kLinkReceive);
+    CardExtras extras;
+    extras.link_up = from.link_up ? 1 : 0;
+    extras.packets_lost = from.packets_lost;
+    extras.sent_bytes = from.bytes[static_cast<size_t>(device::Flow::kLinkSend)];
+    extras.received_bytes = from.bytes[static_cast<size_t>(device::Flow::kLinkReceive)];
+    card.port = PortCounters(extras);
+    const OpticalModule module = OpticalModuleOf(extras);
+    card.optical = Optical{.present = true, .temperature_c = module.temperature_c, .supply_v = module.supply_mv / 1e3};
+    for (size_t lane = 0; lane < kOpticalLanes; ++lane) {
+      card.optical->send_w[lane] = module.send_mw[lane] / 1e3;
+      card.optical->receive_w[lane] = module.receive_mw[lane] / 1e3;
+    }
+    if (machine.profile->dies_per_card > 1) card.die_link_errors = {0, 0};
+    card.hccs = HccsOf(extras, from, HccsLinks(machine.cards.size()));
+  }
+
+  static Hccs HccsOf(const CardExtras& extras, const device::CardFigures& from, int links) {
+    Hccs hccs{.watched_s = kHccsWindowS,
+              .send_bytes_per_s = PerSecond(from, device::Flow::kLinkSend),
+              .receive_bytes_per_s = PerSecond(from, device::Flow::kLinkReceive)};
+    for (int link = 1; link <= links; ++link) {
+      const auto share = [&](uint64_t bytes) { return bytes / kFlitBytes / static_cast<unsigned>(links); };
+      hccs.lanes.push_back({.number = link,
+                            .send_bytes_per_s = hccs.send_bytes_per_s / links,
+                            .receive_bytes_per_s = hccs.receive_bytes_per_s / links,
+                            .sent_flits = share(extras.sent_bytes),
+                            .received_flits = share(extras.received_bytes),
+                            .crc_errors = link == 1 ? extras.packets_lost : 0});
+    }
+    return hccs;
+  }
+
+  static Work WorkOf(const device::CardFigures& from) {
+    constexpr std::array<const char*, device::kUnits> kUnitNames = {"cube", "vector", "copy", "link"};
+    constexpr std::array<const char*, device::kFlows> kFlowNames = {"kernel",  "to_device", "to_host",     "on_device",
+                                                                    "to_peer", "link_send", "link_receive"};
+    Work work;
+    for (size_t unit = 0; unit < device::kUnits; ++unit) {
+      work.busy_s.push_back({kUnitNames[unit], from.busy_s[unit]});
+      work.tasks.push_back({kUnitNames[unit], static_cast<double>(from.tasks[unit])});
+    }
+    for (size_t flow = 0; flow < device::kFlows; ++flow)
+      work.bytes.push_back({kFlowNames[flow], static_cast<double>(from.bytes[flow])});
+    return work;
   }
 
   static uint64_t Grown(uint64_t now, uint64_t before) { return now >= before ? now - before : now; }

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "tools/monitor/collect/units.h"
+#include "tools/monitor/expose/network.h"
 
 namespace npu::monitor {
 namespace {
@@ -154,9 +155,9 @@ constexpr Row kStock[] = {
      [](const Card& c) { return Scaled(c.link.speed_bits_per_s, 1e-6); }},
     {"npu_chip_link_up_num", "How often the network port came up", [](const Card& c) { return Same(c.link.times_up); }},
     {"npu_chip_info_bandwidth_tx", "Sent through the network port, MB/s",
-     [](const Card& c) { return Scaled(c.link.send_bytes_per_s, 1 / kMegabyte); }},
+     [](const Card& c) { return Scaled(c.link.send_bytes_per_s, 1e-6); }},
     {"npu_chip_info_bandwidth_rx", "Received through the network port, MB/s",
-     [](const Card& c) { return Scaled(c.link.receive_bytes_per_s, 1 / kMegabyte); }},
+     [](const Card& c) { return Scaled(c.link.receive_bytes_per_s, 1e-6); }},
     {"npu_chip_info_process_info_num", "Processes that use the card",
      [](const Card& c) { return std::optional<double>(static_cast<double>(c.processes.size())); }},
 };
@@ -265,6 +266,30 @@ void AddErrorCodes(Families& out, const Reading& reading) {
   }
 }
 
+// What a card did since its machine was made.
+void AddWork(Families& out, const Reading& reading) {
+  constexpr struct {
+    const char* name;
+    const char* help;
+    const char* label;
+    std::vector<Done> Work::*sums;
+  } kSums[] = {{"npu_busy_seconds_total", "Time in which a part of the card worked", "unit", &Work::busy_s},
+               {"npu_tasks_total", "Tasks that a part of the card ran to their end", "unit", &Work::tasks},
+               {"npu_moved_bytes_total", "Bytes that kernels, copies and collectives moved", "flow", &Work::bytes}};
+  for (const auto& row : kSums) {
+    MetricFamily& family = out.Add(row.name, row.help, MetricType::Counter);
+    for (const Card& card : reading.cards) {
+      if (!card.work) continue;
+      for (const Done& done : (*card.work).*row.sums) {
+        ClientMetric metric;
+        metric.label = {{"device", Device(card)}, {row.label, done.name}};
+        metric.counter.value = done.value;
+        family.metric.push_back(std::move(metric));
+      }
+    }
+  }
+}
+
 void AddOperators(Families& out, const Reading& reading) {
   MetricFamily micro{"acl_op_execute_time", "Run time of operators, microseconds", MetricType::Histogram, {}};
   MetricFamily seconds{"acl_op_execute_time_seconds", "Run time of operators", MetricType::Histogram, {}};
@@ -323,6 +348,12 @@ std::vector<MetricFamily> CardFamilies(const Reading& reading) {
     }
   }
   AddErrorCodes(out, reading);
+  AddNetwork(
+      reading, [](const Card& card) { return StockLabels(card); },
+      [](const Card& card) {
+        return Labels{{"device", Device(card)}};
+      },
+      out.all);
   AddProcesses(out, reading);
   AddContainers(out, reading);
   for (const Row& row : kOwn) {
@@ -332,6 +363,7 @@ std::vector<MetricFamily> CardFamilies(const Reading& reading) {
       if (value) Gauge(family, {{"device", Device(card)}}, *value);
     }
   }
+  AddWork(out, reading);
   AddOperators(out, reading);
   AddOwn(out, reading);
   return std::move(out.all);

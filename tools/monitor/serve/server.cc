@@ -40,6 +40,10 @@ bool SetUpTls(SSL_CTX& context, const WebConfig& config) {
   return true;
 }
 
+std::string ClientOf(const httplib::Request& request) {
+  return Deadline::Key(request.remote_addr, request.remote_port);
+}
+
 }  // namespace
 
 Result<Address> ParseAddress(const std::string& text) {
@@ -60,8 +64,8 @@ Result<Address> ParseAddress(const std::string& text) {
   return address;
 }
 
-Server::Server(std::string name, const WebConfig& config)
-    : name_(std::move(name)), config_(config), auth_(config.users) {
+Server::Server(std::string name, const WebConfig& config, std::chrono::milliseconds limit)
+    : name_(std::move(name)), config_(config), auth_(config.users), deadline_(limit) {
   prepared_ = Prepare();
 }
 
@@ -92,6 +96,7 @@ Status Server::Prepare() {
   });
   http_->set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
     using Answer = httplib::Server::HandlerResponse;
+    deadline_.Progress(ClientOf(request));
     if (!auth_.Allows(request.get_header_value("Authorization"))) {
       response.status = 401;
       response.set_header("WWW-Authenticate", "Basic");
@@ -124,7 +129,7 @@ void Server::Get(const std::string& path, const std::string& type, std::function
 
 void Server::Events(const std::string& path, std::function<std::string()> next) {
   if (!prepared_.ok()) return;
-  http_->Get(path, [this, next = std::move(next)](const httplib::Request&, httplib::Response& response) {
+  http_->Get(path, [this, next = std::move(next)](const httplib::Request& request, httplib::Response& response) {
     if (listeners_.fetch_add(1) >= kMostListeners) {
       listeners_.fetch_sub(1);
       response.status = 503;
@@ -132,6 +137,8 @@ void Server::Events(const std::string& path, std::function<std::string()> next) 
       return;
     }
     auto started = std::make_shared<bool>(false);
+    const std::string client = ClientOf(request);
+    deadline_.Hold(client);
     response.set_chunked_content_provider(
         "text/event-stream",
         [this, next, started](size_t, httplib::DataSink& sink) {
@@ -144,7 +151,10 @@ void Server::Events(const std::string& path, std::function<std::string()> next) 
           const std::string event = "data: " + next() + "\n\n";
           return sink.write(event.data(), event.size());
         },
-        [this](bool) { listeners_.fetch_sub(1); });
+        [this, client](bool) {
+          deadline_.Release(client);
+          listeners_.fetch_sub(1);
+        });
   });
 }
 
@@ -161,6 +171,7 @@ Status Server::Start(const Address& address) {
                  address.host, address.port)
         .Remedy("See who has it (ss -ltnp), or choose another with --listen HOST:PORT.");
   }
+  NPU_TRY(deadline_.Watch(port_));
   NPU_ASSIGN(thread_, os::Start("npu-http", [this] { http_->listen_after_bind(); }));
   // A stop before it listens would be lost, and the end would wait for ever.
   while (!http_->is_running() && http_->is_valid()) std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -16,6 +17,7 @@
 
 #include "base/status/status.h"
 #include "tools/monitor/serve/auth.h"
+#include "tools/monitor/serve/deadline.h"
 #include "tools/monitor/serve/web_config.h"
 
 namespace httplib {
@@ -33,7 +35,8 @@ Result<Address> ParseAddress(const std::string& text);
 
 class Server {
  public:
-  Server(std::string name, const WebConfig& config);
+  // `limit`: a connection that brings no whole request for so long is closed.
+  Server(std::string name, const WebConfig& config, std::chrono::milliseconds limit = std::chrono::seconds(10));
   ~Server();
   void Get(const std::string& path, const std::string& type, std::function<std::string()> content);
   // Server-sent events: `next` gives the data of one event each second.
@@ -49,6 +52,7 @@ class Server {
   const std::string name_;
   const WebConfig config_;
   Auth auth_;
+  Deadline deadline_;
   std::unique_ptr<httplib::Server> http_;
   Status prepared_;
   std::thread thread_;

@@ -79,6 +79,19 @@ void Screen::Add(const Reading& reading, double seconds) {
   }
   for (Rate& rate : rates_) rate.share = all > 0 ? rate.share / all : 0;
   std::sort(rates_.begin(), rates_.end(), [](const Rate& a, const Rate& b) { return a.share > b.share; });
+  core_use_.clear();
+  std::map<std::pair<int, int>, double> core;
+  for (const Card& card : reading.cards) {
+    for (const Process& process : card.processes) {
+      if (!process.core_s) continue;
+      const std::pair who(card.id, process.pid);
+      core[who] = *process.core_s;
+      const auto before = core_before_.find(who);
+      if (before != core_before_.end() && seconds > 0)
+        core_use_[who] = std::clamp((*process.core_s - before->second) / seconds, 0.0, 1.0);
+    }
+  }
+  core_before_ = std::move(core);
   for (const Rank& rank : reading.ranks) {
     auto& [steps, own, wall] = steps_before_[rank.rank];
     const double fresh = static_cast<double>(rank.steps) - steps;
@@ -118,12 +131,14 @@ std::vector<std::string> Screen::Draw(int columns, int rows, bool colour) const 
         HealthColour(card) == kGreen ? kPlain : HealthColour(card));
   }
   add("");
-  add("NPU  Pid        Memory MB  Process          Container", kDim);
+  add("NPU  Pid        Memory MB  AI core  Process          Container", kDim);
   bool any = false;
   for (const Card& card : now_.cards) {
     for (const Process& process : card.processes) {
       any = true;
-      add(fmt::format("{:<4} {:<10} {:>9}  {:<16} {}", card.id, process.pid, process.memory_bytes >> 20,
+      const auto use = core_use_.find({card.id, process.pid});
+      add(fmt::format("{:<4} {:<10} {:>9} {:>8}  {:<16} {}", card.id, process.pid, process.memory_bytes >> 20,
+                      use != core_use_.end() ? fmt::format("{:.0f}%", use->second * 100) : "NA",
                       process.name.substr(0, 16), process.container_id.substr(0, 12)));
     }
   }

@@ -27,6 +27,7 @@ class Screen {
   std::map<int, std::deque<double>> use_, power_;
   std::map<std::string, std::pair<double, double>> before_;  // count and sum of each operator
   std::vector<Rate> rates_;
+  std::map<std::pair<int, int>, double> core_before_, core_use_;    // by card and pid: AI core seconds, use now
   std::map<int, std::tuple<double, double, double>> steps_before_;  // by rank: steps, own, wall
   std::map<int, std::tuple<double, double, double>> step_rates_;    // by rank: steps/s, own s, wall s
 };

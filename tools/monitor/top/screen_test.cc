@@ -19,7 +19,7 @@ Reading Some() {
                     .hbm_used_bytes = uint64_t{3} << 30,
                     .hbm_total_bytes = uint64_t{32} << 30,
                     .health = 0,
-                    .processes = {{77, "python", uint64_t{512} << 20, ""}}},
+                    .processes = {{77, "python", uint64_t{512} << 20, "", 1.0}}},
                    {.id = 1, .answers = false}};
   reading.operators = {{.name = "MatMul", .sum_us = 1000, .counts = {0, 0, 10}}};
   reading.ranks = {{.card = 0, .rank = 3, .ranks = 4, .steps = 10, .own_s = 1, .wall_s = 2}};
@@ -38,6 +38,7 @@ TEST(Screen, ShowsCardsProcessesRanksAndRates) {
   Reading later = Some();
   later.operators[0].counts[2] = 30;
   later.operators[0].sum_us = 5000;
+  later.cards[0].processes[0].core_s = 1.5;
   later.ranks[0].steps = 20;
   later.ranks[0].own_s = 1.5;
   later.ranks[0].wall_s = 4;
@@ -46,7 +47,7 @@ TEST(Screen, ShowsCardsProcessesRanksAndRates) {
   EXPECT_THAT(text, HasSubstr("910B4-Ascend-V1"));
   EXPECT_THAT(text, HasSubstr("120.5"));
   EXPECT_THAT(text, HasSubstr("LOST"));
-  EXPECT_THAT(text, ::testing::ContainsRegex("77 +512 +python"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("77 +512 +25% +python"));
   EXPECT_THAT(text, ::testing::ContainsRegex("MatMul +10 +200.0 +100%"));
   EXPECT_THAT(text, ::testing::ContainsRegex("3 +0 +20 +5.0 +50.00 +200.00"));
 }

@@ -17,8 +17,11 @@ Json Or(const std::optional<T>& value) {
 Json CardJson(const Card& card) {
   Json processes = Json::array();
   for (const Process& p : card.processes)
-    processes.push_back(
-        {{"pid", p.pid}, {"name", p.name}, {"bytes", p.memory_bytes}, {"container", p.container_id.substr(0, 12)}});
+    processes.push_back({{"pid", p.pid},
+                         {"name", p.name},
+                         {"bytes", p.memory_bytes},
+                         {"core_s", Or(p.core_s)},
+                         {"container", p.container_id.substr(0, 12)}});
   const auto& used = card.hbm_used_bytes ? card.hbm_used_bytes : card.ddr_used_bytes;
   const auto& total = card.hbm_total_bytes ? card.hbm_total_bytes : card.ddr_total_bytes;
   return {{"id", card.id},
