@@ -169,12 +169,13 @@ def test_a_slowed_card_is_named_and_its_peers_are_not(training):
     slow = 2
     inject(training, "slow", "--card", str(slow), "--factor", "8")
     try:
-        def named():
-            fired = [a for a in training.prometheus.firing() if a["alertname"] == "NpuRankSlow"]
-            return fired
-        fired = until(named, 120, 1, lambda: json.dumps(training.prometheus.query("rank:npu_step_time_seconds:deviation_ratio")) + training.say())
-        assert {a["rank"] for a in fired} == {str(slow)}, fired
-        assert {a["device"] for a in fired} == {f"npu{slow}"}
+        # Until the slow card's steps fill the window, other work on this machine may make any rank stand out.
+        def named() -> set:
+            return {(a["rank"], a["device"]) for a in training.prometheus.firing() if a["alertname"] == "NpuRankSlow"}
+        until(lambda: named() == {(str(slow), f"npu{slow}")}, 240, 1,
+              lambda: f"{named()} " + json.dumps(training.prometheus.query("rank:npu_step_time_seconds:deviation_ratio")) + training.say())
+        time.sleep(3)
+        assert named() == {(str(slow), f"npu{slow}")}
     finally:
         training.machine.run("clear", "--all")
     until(lambda: not [a for a in training.prometheus.firing() if a["alertname"] == "NpuRankSlow"], 120, 1)
