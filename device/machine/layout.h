@@ -50,8 +50,8 @@ struct alignas(64) CardUse {
   std::atomic<uint64_t> pooled;   // freed but resident bytes, counted against the host only
   std::atomic<uint64_t> pending;  // granted bytes that have no pages yet
   std::atomic<uint64_t> arena_inode;
-  std::atomic<int32_t> arena_fd;        // in the owner's table; with the inode it names the arena to a peer
-  std::atomic<uint32_t> open;           // the process has opened the card
+  std::atomic<int32_t> arena_fd;  // in the owner's table; with the inode it names the arena to a peer
+  std::atomic<uint32_t> open;     // the process has opened the card
 };
 
 enum SlotState : uint32_t { kSlotFree = 0, kSlotLive = 1 };
