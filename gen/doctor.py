@@ -67,9 +67,10 @@ def operators(abi: pathlib.Path, ops: pathlib.Path) -> tuple[str, str]:
     for row in read_table(abi / "aclnn.tsv", ["name", "torch", "tier"]):
         here = "yes" if re.sub(r"^aclnn", "", row["name"]) in defined else "no"
         functions.append(f"{row['name']}\t{here}\t{row['tier']}\t{row['torch']}")
-    types = ["name\tparameter\tdtypes_910b\tdtypes_310p\tdtypes_950"]
-    for row in read_table(abi / "dtypes.tsv", ["name", "parameter", "dtypes_910b", "dtypes_310p", "dtypes_950"]):
-        types.append("\t".join(row[c] for c in ("name", "parameter", "dtypes_910b", "dtypes_310p", "dtypes_950")))
+    types = ["name\tparameter\tdtypes_910b\tdtypes_a3\tdtypes_310p\tdtypes_950"]
+    for row in read_table(abi / "dtypes.tsv", ["name", "parameter", "dtypes_910b", "dtypes_310p", "dtypes_950", "other"]):
+        other = re.search(r"(?:^|; )A3(?: differs)?: ([\w,=]+)", row["other"])  # else the A2's list holds for both
+        types.append("\t".join([row["name"], row["parameter"], row["dtypes_910b"], other[1] if other else row["dtypes_910b"], row["dtypes_310p"], row["dtypes_950"]]))
     return "\n".join(functions) + "\n", "\n".join(types) + "\n"
 
 

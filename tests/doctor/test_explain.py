@@ -122,4 +122,8 @@ def test_a_great_log_takes_constant_memory(program, tmp_path):
 def test_operators(program):
     done = explain(program, "torch.nn.functional.gelu")
     assert done.returncode == 0 and "native" in done.stdout and "910B f32,f16,bf16" in done.stdout, done.stdout
+    for chip in ("910_93", "310P", "950"):
+        assert f" {chip} f" in done.stdout, done.stdout
+    acos = json.loads(explain(program, "--json", "torch.acos").stdout)["functions"][0]["dtypes"]["input"]
+    assert "bf16" in acos["910_93"] and "bf16" not in acos["910B"], "the A3's own list"
     assert explain(program, "torch.no_such_operator").returncode == 1

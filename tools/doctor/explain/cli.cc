@@ -137,7 +137,8 @@ int Report(const LogReader& reader, Language language, bool as_json) {
 void PrintTypes(const Function& function) {
   fmt::print("    {}{}\n", function.name, function.defined ? "" : " (not in this build)");
   for (const Function::Parameter& p : function.parameters) {
-    fmt::print("      {:<16} 910B {}  310P {}  950 {}\n", p.name, p.types_910b, p.types_310p, p.types_950);
+    fmt::print("      {:<16} 910B {}  910_93 {}  310P {}  950 {}\n", p.name, p.types_910b, p.types_a3, p.types_310p,
+               p.types_950);
   }
 }
 
@@ -173,7 +174,7 @@ json Json(const Operator& op) {
   for (const Function& function : op.functions) {
     json types = json::object();
     for (const auto& p : function.parameters)
-      types[p.name] = {{"910B", p.types_910b}, {"310P", p.types_310p}, {"950", p.types_950}};
+      types[p.name] = {{"910B", p.types_910b}, {"910_93", p.types_a3}, {"310P", p.types_310p}, {"950", p.types_950}};
     out["functions"].push_back({{"name", function.name}, {"defined", function.defined}, {"dtypes", types}});
   }
   for (const Operator& part : op.parts) out["parts"].push_back(Json(part));

@@ -51,8 +51,8 @@ Function FunctionOf(const Row& row) {
       return type[column].empty() ? std::string("-") : std::string(type[column]);
     };
     if (type["dtypes_910b"].empty() && type["dtypes_310p"].empty() && type["dtypes_950"].empty()) continue;
-    function.parameters.push_back(
-        {std::string(type["parameter"]), text("dtypes_910b"), text("dtypes_310p"), text("dtypes_950")});
+    function.parameters.push_back({std::string(type["parameter"]), text("dtypes_910b"), text("dtypes_a3"),
+                                   text("dtypes_310p"), text("dtypes_950")});
   }
   return function;
 }

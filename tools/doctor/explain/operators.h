@@ -12,7 +12,7 @@ struct Function {
   std::string name;      // aclnnGelu
   bool defined = false;  // in this build
   struct Parameter {
-    std::string name, types_910b, types_310p, types_950;
+    std::string name, types_910b, types_a3, types_310p, types_950;
   };
   std::vector<Parameter> parameters;  // tensors only; empty when the types are not known
 };
