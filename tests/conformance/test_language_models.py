@@ -697,3 +697,38 @@ def _(t, r):
     for i in range(b):
         want[i, :, at[i]: at[i] + some] = updates[i]
     return {"data": data, "indices": at, "updates": updates, "axis": -2}, {"data": want}, 0
+
+
+@case("aclnnCrossEntropyLoss", F3, times=5)
+def _(t, r):
+    return cross_entropy(t, r)[0]
+
+
+@case("aclnnCrossEntropyLossGrad", F3, times=5)
+def _(t, r):
+    return cross_entropy(t, r)[1]
+
+
+def cross_entropy(t, r):
+    rows, classes = r.randint(2, 8), r.randint(2, 20)
+    x, target, weight = draw((rows, classes), t), torch.randint(0, classes, (rows,)), r.choice([None, draw((classes,), torch.float32, 0.5, 2)])
+    reduction, smoothing = r.choice(["mean", "sum", "none"]), r.choice([0.0, 0.1])
+    if r.random() < 0.5:
+        target[r.randrange(1, rows)] = -100
+    a = x.double().requires_grad_()
+    want = F.cross_entropy(a, target, None if weight is None else weight.double(), ignore_index=-100, reduction=reduction, label_smoothing=smoothing)
+    grad = draw(want.shape, t)
+    (want * grad.double()).sum().backward()
+    logs = x.double().log_softmax(-1)
+    common = {"target": target, "weightOptional": weight, "reductionOptional": reduction, "ignoreIndex": -100, "labelSmoothing": smoothing, "lseSquareScaleForZloss": 0.0}
+    given = logs.to(t)
+    # The gradient is that of the logarithms as they are passed, rounded.
+    counted = target != -100
+    w = torch.ones(classes).double() if weight is None else weight.double()
+    share = torch.zeros(rows, classes).double() + smoothing / classes * w
+    share[torch.arange(rows)[counted], target[counted]] += (1 - smoothing) * w[target[counted]]
+    inner = (given.double().exp() * share.sum(-1, keepdim=True) - share) * counted[:, None]
+    scale = grad.double().reshape(-1, 1) / (w[target[counted]].sum() if reduction == "mean" else 1)
+    assert t != torch.float32 or torch.allclose(inner * scale, a.grad, rtol=1e-4, atol=1e-5)
+    return (({**common, "input": x, "returnZloss": False}, {"lossOut": (want.detach(), t), "logProbOut": (logs, t)}, 64),
+            ({**common, "gradLoss": grad, "logProb": given}, {"out": (inner * scale, t)}, 64))
