@@ -31,15 +31,18 @@ std::vector<int64_t> StorageShape(int32_t format, std::span<const int64_t> logic
   if (rank == 4 && format == kNC1HWC0) return {logical[0], Blocks(logical[1], c0), logical[2], logical[3], c0};
   if (rank == 4 && format == kFractalZ)
     return {Blocks(logical[1], c0) * logical[2] * logical[3], Blocks(logical[0], kRows), kRows, c0};
-  if (rank == 5 && format == kNDC1HWC0) return {logical[0], logical[2], Blocks(logical[1], c0), logical[3], logical[4], c0};
+  if (rank == 5 && format == kNDC1HWC0)
+    return {logical[0], logical[2], Blocks(logical[1], c0), logical[3], logical[4], c0};
   if (rank == 5 && format == kFractalZ3d)
     return {logical[2] * Blocks(logical[1], c0) * logical[3] * logical[4], Blocks(logical[0], kRows), kRows, c0};
   return {};
 }
 
-Status Read(std::string_view op, int32_t format, std::span<const int64_t> logical, std::span<const int64_t> storage, Layout* layout) {
+Status Read(std::string_view op, int32_t format, std::span<const int64_t> logical, std::span<const int64_t> storage,
+            Layout* layout) {
   const auto refuse = [&] {
-    return Error(Code::kInvalidParam, "{}: a tensor of shape {} has format {} and the storage {}, which does not hold it.", op,
+    return Error(Code::kInvalidParam,
+                 "{}: a tensor of shape {} has format {} and the storage {}, which does not hold it.", op,
                  ShapeText(logical), format, ShapeText(storage))
         .Remedy("Give the storage shape that aclnnNpuFormatCastCalculateSizeAndFormat names.");
   };
@@ -113,8 +116,10 @@ void Copy(const Tensor& logical, const Tensor& storage, const Layout& layout, bo
     a.strides[cut + 1] = logical.strides[cut];
     b.strides[cut] = layout.block;
     b.strides[cut + 1] = 1;
-    if (pack) simd::Copy(a, b, parallel);
-    else simd::Copy(b, a, parallel);
+    if (pack)
+      simd::Copy(a, b, parallel);
+    else
+      simd::Copy(b, a, parallel);
   };
   if (logical.Numel() == 0) return;
   if (whole > 0) part(whole, layout.c0, 0);

@@ -4,8 +4,8 @@
 //   NPU_TRY(format::Read(op, format, logical.Shape(), storage.Shape(), &layout));
 //   format::Copy(logical, storage, layout, /*pack=*/true, parallel);
 //
-// All of them are strided once the cut dimension is two: element i of it lies at i / C0 blocks and i % C0. FRACTAL_NZ cuts the
-// last dimension, NC1HWC0, NDC1HWC0 and the two FRACTAL_Z cut the channels. Padding is zero.
+// All of them are strided once the cut dimension is two: element i of it lies at i / C0 blocks and i % C0. FRACTAL_NZ
+// cuts the last dimension, NC1HWC0, NDC1HWC0 and the two FRACTAL_Z cut the channels. Padding is zero.
 #pragma once
 
 #include <array>
@@ -33,7 +33,8 @@ bool IsPrivate(int32_t format);
 // The storage shape that torch_npu gives a tensor of this shape; empty for a format that is not laid out here.
 std::vector<int64_t> StorageShape(int32_t format, std::span<const int64_t> logical, DType dtype);
 // Refuses storage shapes that do not hold the logical one.
-Status Read(std::string_view op, int32_t format, std::span<const int64_t> logical, std::span<const int64_t> storage, Layout* layout);
+Status Read(std::string_view op, int32_t format, std::span<const int64_t> logical, std::span<const int64_t> storage,
+            Layout* layout);
 // `logical` has any strides, `storage` is dense. pack: logical → storage; else the reverse.
 void Copy(const Tensor& logical, const Tensor& storage, const Layout& layout, bool pack, Parallel& parallel);
 

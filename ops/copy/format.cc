@@ -1,7 +1,7 @@
 // Between the layouts of the card and the plain one.
+#include "ops/common/format.h"
 #include "gen/abi/npu_format_cast.h"
 #include "kernels/simd/copy/copy.h"
-#include "ops/common/format.h"
 #include "ops/core/builder.h"
 #include "ops/core/formats.h"
 #include "ops/core/rule.h"
@@ -28,7 +28,8 @@ NPU_OP(NpuFormatCast) =
         .Tolerance("exact")
         .Prepares([](Planning& p) -> Status {
           FormatPlan plan;
-          for (const TensorToken token : {TensorToken(NpuFormatCast::srcTensor), TensorToken(NpuFormatCast::dstTensor)}) {
+          for (const TensorToken token :
+               {TensorToken(NpuFormatCast::srcTensor), TensorToken(NpuFormatCast::dstTensor)}) {
             const auto number = static_cast<int32_t>(FormatOf(p.args, token));
             if (!format::IsPrivate(number)) continue;
             NPU_TRY(format::Read(p.op.name, number, p.args.Maybe(token)->Shape(), StorageOf(p.args, token).Shape(),

@@ -1,8 +1,8 @@
 // Products whose second matrix lies in FRACTAL_NZ: it is laid out plainly in scratch, then multiplied as any other.
+#include "ops/linalg/weight_nz.h"
 #include "gen/abi/ops.h"
 #include "ops/common/format.h"
 #include "ops/core/formats.h"
-#include "ops/linalg/weight_nz.h"
 
 namespace npu::ops {
 
@@ -13,7 +13,9 @@ Status ReadWeight(Planning& p, TensorToken weight, Weight* out) {
   if (FormatOf(p.args, weight) != format::kNZ)
     return NotYet(p.op.name, "weights are read in ND and FRACTAL_NZ, not in other formats of the card");
   const Tensor& view = *p.args.Maybe(weight);
-  if (view.rank < 2) return p.Refuse("{} has {} dimensions.", p.ParamName(weight), view.rank).Remedy("It is a matrix or a batch of them.");
+  if (view.rank < 2)
+    return p.Refuse("{} has {} dimensions.", p.ParamName(weight), view.rank)
+        .Remedy("It is a matrix or a batch of them.");
   out->base = MakeContiguous(nullptr, view.dtype, view.Shape());
   const auto r = static_cast<size_t>(view.rank);
   if (view.strides[r - 2] == 1 && view.strides[r - 1] != 1) std::swap(out->base.shape[r - 2], out->base.shape[r - 1]);
@@ -46,7 +48,8 @@ Status PrepareProduct(Planning& p, TensorToken a, TensorToken out) {
   NPU_TRY(ReadWeight(p, A::mat2, &w));
   for (const TensorToken t : {a, out}) {
     if (format::IsPrivate(static_cast<int32_t>(FormatOf(p.args, t))))
-      return p.Refuse("{} has the format {}.", p.ParamName(t), FormatOf(p.args, t)).Remedy("Only the weight may have a format of the card.");
+      return p.Refuse("{} has the format {}.", p.ParamName(t), FormatOf(p.args, t))
+          .Remedy("Only the weight may have a format of the card.");
   }
   p.NewState(w);
   ProductCost(p, *p.args.Maybe(a), p.args[A::mat2], *p.args.Maybe(out));
@@ -57,45 +60,51 @@ Status PrepareProduct(Planning& p, TensorToken a, TensorToken out) {
 
 using abi::MatmulWeightNz, abi::BatchMatMulWeightNz, abi::AddmmWeightNz;
 
-NPU_OP(MatmulWeightNz) =
-    Op<MatmulWeightNz>()
-        .Imm(kTakesFormats)
-        .Rules(rule::Product(MatmulWeightNz::self, MatmulWeightNz::mat2, MatmulWeightNz::out, 0))
-        .Uses(MatmulWeightNz::cubeMathType)
-        .Like("torch.matmul(self, mat2)")
-        .Tolerance("accumulated")
-        .Prepares([](Planning& p) { return PrepareProduct<MatmulWeightNz>(p, MatmulWeightNz::self, MatmulWeightNz::out); })
-        .Does([](const Call& c) {
-          return RunProduct(c, c.args[MatmulWeightNz::self], PlainWeight(c, MatmulWeightNz::mat2, c.State<Weight>()),
-                            c.args[MatmulWeightNz::out]);
-        });
-NPU_OP(BatchMatMulWeightNz) =
-    Op<BatchMatMulWeightNz>()
-        .Imm(kTakesFormats)
-        .Rules(rule::Product(BatchMatMulWeightNz::self, BatchMatMulWeightNz::mat2, BatchMatMulWeightNz::out, 33))
-        .Uses(BatchMatMulWeightNz::cubeMathType)
-        .Like("torch.bmm(self, mat2)")
-        .Tolerance("accumulated")
-        .Prepares([](Planning& p) {
-          return PrepareProduct<BatchMatMulWeightNz>(p, BatchMatMulWeightNz::self, BatchMatMulWeightNz::out);
-        })
-        .Does([](const Call& c) {
-          return RunProduct(c, c.args[BatchMatMulWeightNz::self], PlainWeight(c, BatchMatMulWeightNz::mat2, c.State<Weight>()),
-                            c.args[BatchMatMulWeightNz::out]);
-        });
-NPU_OP(AddmmWeightNz) =
-    Op<AddmmWeightNz>()
-        .Imm(kTakesFormats)
-        .Rules(rule::Product(AddmmWeightNz::mat1, AddmmWeightNz::mat2, AddmmWeightNz::out, 22),
-               rule::Addend(AddmmWeightNz::self, AddmmWeightNz::out))
-        .Uses(AddmmWeightNz::beta, AddmmWeightNz::alpha, AddmmWeightNz::cubeMathType)
-        .Like("torch.addmm(self, mat1, mat2, beta=beta, alpha=alpha)")
-        .Tolerance("accumulated")
-        .Prepares([](Planning& p) { return PrepareProduct<AddmmWeightNz>(p, AddmmWeightNz::mat1, AddmmWeightNz::out); })
-        .Does([](const Call& c) {
-          using A = AddmmWeightNz;
-          return RunProduct(c, c.args[A::mat1], PlainWeight(c, A::mat2, c.State<Weight>()), c.args[A::out],
-                            {c.args[A::alpha].re, c.args[A::beta].re, &c.args[A::self]});
-        });
+NPU_OP(MatmulWeightNz) = Op<MatmulWeightNz>()
+                             .Imm(kTakesFormats)
+                             .Rules(rule::Product(MatmulWeightNz::self, MatmulWeightNz::mat2, MatmulWeightNz::out, 0))
+                             .Uses(MatmulWeightNz::cubeMathType)
+                             .Like("torch.matmul(self, mat2)")
+                             .Tolerance("accumulated")
+                             .Prepares([](Planning& p) {
+                               return PrepareProduct<MatmulWeightNz>(p, MatmulWeightNz::self, MatmulWeightNz::out);
+                             })
+                             .Does([](const Call& c) {
+                               return RunProduct(c, c.args[MatmulWeightNz::self],
+                                                 PlainWeight(c, MatmulWeightNz::mat2, c.State<Weight>()),
+                                                 c.args[MatmulWeightNz::out]);
+                             });
+NPU_OP(BatchMatMulWeightNz) = Op<BatchMatMulWeightNz>()
+                                  .Imm(kTakesFormats)
+                                  .Rules(rule::Product(BatchMatMulWeightNz::self, BatchMatMulWeightNz::mat2,
+                                                       BatchMatMulWeightNz::out, 33))
+                                  .Uses(BatchMatMulWeightNz::cubeMathType)
+                                  .Like("torch.bmm(self, mat2)")
+                                  .Tolerance("accumulated")
+                                  .Prepares([](Planning& p) {
+                                    return PrepareProduct<BatchMatMulWeightNz>(p, BatchMatMulWeightNz::self,
+                                                                               BatchMatMulWeightNz::out);
+                                  })
+                                  .Does([](const Call& c) {
+                                    return RunProduct(c, c.args[BatchMatMulWeightNz::self],
+                                                      PlainWeight(c, BatchMatMulWeightNz::mat2, c.State<Weight>()),
+                                                      c.args[BatchMatMulWeightNz::out]);
+                                  });
+NPU_OP(AddmmWeightNz) = Op<AddmmWeightNz>()
+                            .Imm(kTakesFormats)
+                            .Rules(rule::Product(AddmmWeightNz::mat1, AddmmWeightNz::mat2, AddmmWeightNz::out, 22),
+                                   rule::Addend(AddmmWeightNz::self, AddmmWeightNz::out))
+                            .Uses(AddmmWeightNz::beta, AddmmWeightNz::alpha, AddmmWeightNz::cubeMathType)
+                            .Like("torch.addmm(self, mat1, mat2, beta=beta, alpha=alpha)")
+                            .Tolerance("accumulated")
+                            .Prepares([](Planning& p) {
+                              return PrepareProduct<AddmmWeightNz>(p, AddmmWeightNz::mat1, AddmmWeightNz::out);
+                            })
+                            .Does([](const Call& c) {
+                              using A = AddmmWeightNz;
+                              return RunProduct(c, c.args[A::mat1], PlainWeight(c, A::mat2, c.State<Weight>()),
+                                                c.args[A::out],
+                                                {c.args[A::alpha].re, c.args[A::beta].re, &c.args[A::self]});
+                            });
 
 }  // namespace npu::ops

@@ -8,9 +8,9 @@ namespace npu::ops {
 
 struct Weight {
   bool packed = false;
-  Tensor base;            // the matrices as the storage holds them
+  Tensor base;  // the matrices as the storage holds them
   format::Layout layout;
-  uint64_t at = 0;        // in scratch
+  uint64_t at = 0;  // in scratch
 };
 
 // Phase one: checks the format and asks for scratch.

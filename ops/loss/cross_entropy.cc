@@ -16,7 +16,8 @@ namespace {
 
 template <class A>
 std::string_view ReductionOf(const Args& a) {
-  return a.Null(A::reductionOptional) || a[A::reductionOptional].empty() ? std::string_view("mean") : a[A::reductionOptional];
+  return a.Null(A::reductionOptional) || a[A::reductionOptional].empty() ? std::string_view("mean")
+                                                                         : a[A::reductionOptional];
 }
 
 template <class A>
@@ -26,9 +27,11 @@ Status CheckLoss(const Planning& p, const Tensor& scores, const Tensor& target) 
     return p.Refuse("reductionOptional is '{}'.", reduction).Remedy("Pass mean, sum or none.");
   if (p.args[A::lseSquareScaleForZloss] != 0) return NotYet(p.op.name, "the z loss is not computed");
   if (scores.rank != 2 || target.rank != 1 || target.shape[0] != scores.shape[0])
-    return p.Refuse("the scores have shape {} and target {}.", ShapeText(scores.Shape()), ShapeText(target.Shape())).Remedy("They are [rows, classes] and [rows].");
+    return p.Refuse("the scores have shape {} and target {}.", ShapeText(scores.Shape()), ShapeText(target.Shape()))
+        .Remedy("They are [rows, classes] and [rows].");
   if (const Tensor* w = p.args[A::weightOptional]; w != nullptr && w->Numel() != scores.shape[1])
-    return p.Refuse("weightOptional has shape {} for {} classes.", ShapeText(w->Shape()), scores.shape[1]).Remedy("There is one for each class.");
+    return p.Refuse("weightOptional has shape {} for {} classes.", ShapeText(w->Shape()), scores.shape[1])
+        .Remedy("There is one for each class.");
   if (!(p.args[A::labelSmoothing] >= 0 && p.args[A::labelSmoothing] <= 1))
     return p.Refuse("labelSmoothing is {}.", p.args[A::labelSmoothing]).Remedy("It is between 0 and 1.");
   return {};
@@ -58,7 +61,8 @@ Status CheckTargets(const Call& c, const Tensor& t, int64_t classes, int64_t ign
   const Values<int64_t> target(t, c.parallel);
   for (int64_t i = 0; i < target.size(); ++i) {
     if (target[i] == ignore || (target[i] >= 0 && target[i] < classes)) continue;
-    return Error(Code::kTaskException, "{}: target[{}] is {}, but there are {} classes.", c.op.name, i, target[i], classes)
+    return Error(Code::kTaskException, "{}: target[{}] is {}, but there are {} classes.", c.op.name, i, target[i],
+                 classes)
         .Remedy("Classes are counted from 0; ignoreIndex names those that do not count.");
   }
   return {};
@@ -66,96 +70,110 @@ Status CheckTargets(const Call& c, const Tensor& t, int64_t classes, int64_t ign
 
 }  // namespace
 
-NPU_OP(CrossEntropyLoss) = Op<CrossEntropyLoss>()
-    .Optional(CrossEntropyLoss::reductionOptional, CrossEntropyLoss::zlossOut, CrossEntropyLoss::lseForZlossOut)
-    .Rules(FloatTensors(CrossEntropyLoss::input, CrossEntropyLoss::weightOptional, CrossEntropyLoss::lossOut, CrossEntropyLoss::logProbOut),
-           DtypeIn(CrossEntropyLoss::target, kIndexTypes), AnyShapes(CrossEntropyLoss::lossOut, CrossEntropyLoss::zlossOut, CrossEntropyLoss::lseForZlossOut),
-           SameShape(CrossEntropyLoss::input, CrossEntropyLoss::logProbOut), AnyDtype(CrossEntropyLoss::zlossOut), AnyDtype(CrossEntropyLoss::lseForZlossOut))
-    .Uses(CrossEntropyLoss::reductionOptional, CrossEntropyLoss::ignoreIndex, CrossEntropyLoss::labelSmoothing, CrossEntropyLoss::lseSquareScaleForZloss,
-          CrossEntropyLoss::returnZloss)
-    .Tolerance("accumulated")
-    .Like("cross_entropy(input, target)")
-    .Prepares([](Planning& p) -> Status {
-      using A = CrossEntropyLoss;
-      NPU_TRY(CheckLoss<A>(p, p.args[A::input], p.args[A::target]));
-      if (p.args[A::returnZloss]) return NotYet(p.op.name, "the z loss is not computed");
-      const int64_t want = ReductionOf<A>(p.args) == "none" ? p.args[A::input].shape[0] : 1;
-      if (p.args[A::lossOut].Numel() == want) return {};
-      return p.Refuse("lossOut has shape {}.", ShapeText(p.args[A::lossOut].Shape())).Remedy("It has {} elements.", want);
-    })
-    .Does([](const Call& c) -> Status {
-      using A = CrossEntropyLoss;
-      const int64_t rows = c.args[A::input].shape[0], classes = c.args[A::input].shape[1];
-      NPU_TRY(CheckTargets(c, c.args[A::target], classes, c.args[A::ignoreIndex]));
-      const Labels labels(c, c.args[A::target], c.args[A::weightOptional], classes, c.args[A::labelSmoothing], c.args[A::ignoreIndex]);
-      simd::Scratch<float> memory(rows * classes);
-      const Tensor logs = MakeContiguous(memory.data(), DType::f32, c.args[A::input].Shape());
-      simd::LogSoftmax(c.args[A::input], 1, logs, c.parallel);
-      simd::Copy(logs, c.args[A::logProbOut], c.parallel);
-      std::vector<double> loss(static_cast<size_t>(rows), 0.0);
-      c.parallel.For(rows, Grain(classes), [&](int64_t begin, int64_t end) {
-        for (int64_t r = begin; r < end; ++r) {
-          if (!labels.Counts(r)) continue;
-          const float* row = memory.data() + r * classes;
-          double spread = 0;
-          if (labels.smoothing > 0)
-            for (int64_t k = 0; k < classes; ++k) spread -= static_cast<double>(row[k]) * labels.weight[static_cast<size_t>(k)];
-          loss[static_cast<size_t>(r)] = (1 - labels.smoothing) * -static_cast<double>(row[labels.target[r]]) * labels.Of(r) +
-                                         labels.smoothing / static_cast<double>(classes) * spread;
-        }
-      });
-      Results<double> out(c.args[A::lossOut], c.parallel);
-      if (ReductionOf<A>(c.args) == "none") {
-        std::copy(loss.begin(), loss.end(), out.data());
-        return {};
-      }
-      double sum = 0;
-      for (const double v : loss) sum += v;
-      out[0] = ReductionOf<A>(c.args) == "mean" ? sum / labels.counted : sum;
-      return {};
-    });
+NPU_OP(CrossEntropyLoss) =
+    Op<CrossEntropyLoss>()
+        .Optional(CrossEntropyLoss::reductionOptional, CrossEntropyLoss::zlossOut, CrossEntropyLoss::lseForZlossOut)
+        .Rules(FloatTensors(CrossEntropyLoss::input, CrossEntropyLoss::weightOptional, CrossEntropyLoss::lossOut,
+                            CrossEntropyLoss::logProbOut),
+               DtypeIn(CrossEntropyLoss::target, kIndexTypes),
+               AnyShapes(CrossEntropyLoss::lossOut, CrossEntropyLoss::zlossOut, CrossEntropyLoss::lseForZlossOut),
+               SameShape(CrossEntropyLoss::input, CrossEntropyLoss::logProbOut), AnyDtype(CrossEntropyLoss::zlossOut),
+               AnyDtype(CrossEntropyLoss::lseForZlossOut))
+        .Uses(CrossEntropyLoss::reductionOptional, CrossEntropyLoss::ignoreIndex, CrossEntropyLoss::labelSmoothing,
+              CrossEntropyLoss::lseSquareScaleForZloss, CrossEntropyLoss::returnZloss)
+        .Tolerance("accumulated")
+        .Like("cross_entropy(input, target)")
+        .Prepares([](Planning& p) -> Status {
+          using A = CrossEntropyLoss;
+          NPU_TRY(CheckLoss<A>(p, p.args[A::input], p.args[A::target]));
+          if (p.args[A::returnZloss]) return NotYet(p.op.name, "the z loss is not computed");
+          const int64_t want = ReductionOf<A>(p.args) == "none" ? p.args[A::input].shape[0] : 1;
+          if (p.args[A::lossOut].Numel() == want) return {};
+          return p.Refuse("lossOut has shape {}.", ShapeText(p.args[A::lossOut].Shape()))
+              .Remedy("It has {} elements.", want);
+        })
+        .Does([](const Call& c) -> Status {
+          using A = CrossEntropyLoss;
+          const int64_t rows = c.args[A::input].shape[0], classes = c.args[A::input].shape[1];
+          NPU_TRY(CheckTargets(c, c.args[A::target], classes, c.args[A::ignoreIndex]));
+          const Labels labels(c, c.args[A::target], c.args[A::weightOptional], classes, c.args[A::labelSmoothing],
+                              c.args[A::ignoreIndex]);
+          simd::Scratch<float> memory(rows * classes);
+          const Tensor logs = MakeContiguous(memory.data(), DType::f32, c.args[A::input].Shape());
+          simd::LogSoftmax(c.args[A::input], 1, logs, c.parallel);
+          simd::Copy(logs, c.args[A::logProbOut], c.parallel);
+          std::vector<double> loss(static_cast<size_t>(rows), 0.0);
+          c.parallel.For(rows, Grain(classes), [&](int64_t begin, int64_t end) {
+            for (int64_t r = begin; r < end; ++r) {
+              if (!labels.Counts(r)) continue;
+              const float* row = memory.data() + r * classes;
+              double spread = 0;
+              if (labels.smoothing > 0)
+                for (int64_t k = 0; k < classes; ++k)
+                  spread -= static_cast<double>(row[k]) * labels.weight[static_cast<size_t>(k)];
+              loss[static_cast<size_t>(r)] =
+                  (1 - labels.smoothing) * -static_cast<double>(row[labels.target[r]]) * labels.Of(r) +
+                  labels.smoothing / static_cast<double>(classes) * spread;
+            }
+          });
+          Results<double> out(c.args[A::lossOut], c.parallel);
+          if (ReductionOf<A>(c.args) == "none") {
+            std::copy(loss.begin(), loss.end(), out.data());
+            return {};
+          }
+          double sum = 0;
+          for (const double v : loss) sum += v;
+          out[0] = ReductionOf<A>(c.args) == "mean" ? sum / labels.counted : sum;
+          return {};
+        });
 
-NPU_OP(CrossEntropyLossGrad) = Op<CrossEntropyLossGrad>()
-    .Optional(CrossEntropyLossGrad::reductionOptional)
-    .Rules(FloatTensors(CrossEntropyLossGrad::gradLoss, CrossEntropyLossGrad::logProb, CrossEntropyLossGrad::weightOptional, CrossEntropyLossGrad::out),
-           DtypeIn(CrossEntropyLossGrad::target, kIndexTypes), SameShape(CrossEntropyLossGrad::logProb, CrossEntropyLossGrad::out))
-    .Uses(CrossEntropyLossGrad::gradZlossOptional, CrossEntropyLossGrad::lseForZlossOptional, CrossEntropyLossGrad::reductionOptional,
-          CrossEntropyLossGrad::ignoreIndex, CrossEntropyLossGrad::labelSmoothing, CrossEntropyLossGrad::lseSquareScaleForZloss)
-    .Tolerance("accumulated")
-    .Like("cross_entropy_backward(gradLoss, logProb, target)")
-    .Prepares([](Planning& p) -> Status {
-      using A = CrossEntropyLossGrad;
-      NPU_TRY(CheckLoss<A>(p, p.args[A::logProb], p.args[A::target]));
-      const int64_t want = ReductionOf<A>(p.args) == "none" ? p.args[A::logProb].shape[0] : 1;
-      if (p.args[A::gradLoss].Numel() == want) return {};
-      return p.Refuse("gradLoss has shape {}.", ShapeText(p.args[A::gradLoss].Shape())).Remedy("It has {} elements.", want);
-    })
-    .Does([](const Call& c) -> Status {
-      using A = CrossEntropyLossGrad;
-      const int64_t rows = c.args[A::logProb].shape[0], classes = c.args[A::logProb].shape[1];
-      NPU_TRY(CheckTargets(c, c.args[A::target], classes, c.args[A::ignoreIndex]));
-      const Labels labels(c, c.args[A::target], c.args[A::weightOptional], classes, c.args[A::labelSmoothing], c.args[A::ignoreIndex]);
-      const Values<double> grad(c.args[A::gradLoss], c.parallel);
-      const Values<float> logs(c.args[A::logProb], c.parallel);
-      Results<float> out(c.args[A::out], c.parallel);
-      const bool mean = ReductionOf<A>(c.args) == "mean";
-      const double even = labels.smoothing / static_cast<double>(classes);
-      c.parallel.For(rows, Grain(classes * 4), [&](int64_t begin, int64_t end) {
-        for (int64_t r = begin; r < end; ++r) {
-          float* to = out.data() + r * classes;
-          if (!labels.Counts(r)) {
-            std::fill(to, to + classes, 0.0f);
-            continue;
-          }
-          const double g = grad[grad.size() == 1 ? 0 : r] / (mean ? labels.counted : 1);
-          const double own = (1 - labels.smoothing) * labels.Of(r), total = own + even * labels.all_weights;
-          for (int64_t k = 0; k < classes; ++k) {
-            const double share = even * labels.weight[static_cast<size_t>(k)] + (k == labels.target[r] ? own : 0);
-            to[k] = static_cast<float>(g * (std::exp(static_cast<double>(logs[r * classes + k])) * total - share));
-          }
-        }
-      });
-      return {};
-    });
+NPU_OP(CrossEntropyLossGrad) =
+    Op<CrossEntropyLossGrad>()
+        .Optional(CrossEntropyLossGrad::reductionOptional)
+        .Rules(FloatTensors(CrossEntropyLossGrad::gradLoss, CrossEntropyLossGrad::logProb,
+                            CrossEntropyLossGrad::weightOptional, CrossEntropyLossGrad::out),
+               DtypeIn(CrossEntropyLossGrad::target, kIndexTypes),
+               SameShape(CrossEntropyLossGrad::logProb, CrossEntropyLossGrad::out))
+        .Uses(CrossEntropyLossGrad::gradZlossOptional, CrossEntropyLossGrad::lseForZlossOptional,
+              CrossEntropyLossGrad::reductionOptional, CrossEntropyLossGrad::ignoreIndex,
+              CrossEntropyLossGrad::labelSmoothing, CrossEntropyLossGrad::lseSquareScaleForZloss)
+        .Tolerance("accumulated")
+        .Like("cross_entropy_backward(gradLoss, logProb, target)")
+        .Prepares([](Planning& p) -> Status {
+          using A = CrossEntropyLossGrad;
+          NPU_TRY(CheckLoss<A>(p, p.args[A::logProb], p.args[A::target]));
+          const int64_t want = ReductionOf<A>(p.args) == "none" ? p.args[A::logProb].shape[0] : 1;
+          if (p.args[A::gradLoss].Numel() == want) return {};
+          return p.Refuse("gradLoss has shape {}.", ShapeText(p.args[A::gradLoss].Shape()))
+              .Remedy("It has {} elements.", want);
+        })
+        .Does([](const Call& c) -> Status {
+          using A = CrossEntropyLossGrad;
+          const int64_t rows = c.args[A::logProb].shape[0], classes = c.args[A::logProb].shape[1];
+          NPU_TRY(CheckTargets(c, c.args[A::target], classes, c.args[A::ignoreIndex]));
+          const Labels labels(c, c.args[A::target], c.args[A::weightOptional], classes, c.args[A::labelSmoothing],
+                              c.args[A::ignoreIndex]);
+          const Values<double> grad(c.args[A::gradLoss], c.parallel);
+          const Values<float> logs(c.args[A::logProb], c.parallel);
+          Results<float> out(c.args[A::out], c.parallel);
+          const bool mean = ReductionOf<A>(c.args) == "mean";
+          const double even = labels.smoothing / static_cast<double>(classes);
+          c.parallel.For(rows, Grain(classes * 4), [&](int64_t begin, int64_t end) {
+            for (int64_t r = begin; r < end; ++r) {
+              float* to = out.data() + r * classes;
+              if (!labels.Counts(r)) {
+                std::fill(to, to + classes, 0.0f);
+                continue;
+              }
+              const double g = grad[grad.size() == 1 ? 0 : r] / (mean ? labels.counted : 1);
+              const double own = (1 - labels.smoothing) * labels.Of(r), total = own + even * labels.all_weights;
+              for (int64_t k = 0; k < classes; ++k) {
+                const double share = even * labels.weight[static_cast<size_t>(k)] + (k == labels.target[r] ? own : 0);
+                to[k] = static_cast<float>(g * (std::exp(static_cast<double>(logs[r * classes + k])) * total - share));
+              }
+            }
+          });
+          return {};
+        });
 
 }  // namespace npu::ops

@@ -1,7 +1,7 @@
 // Products of int8 matrices with scales, and of floats with weights kept in int8.
 //
-// int8 values are exact in bfloat16, and 1024 products of them in float32: the inner size is cut there and the pieces are
-// added as integers, so sums are exact at the speed of float products.
+// int8 values are exact in bfloat16, and 1024 products of them in float32: the inner size is cut there and the pieces
+// are added as integers, so sums are exact at the speed of float products.
 #include <cstring>
 #include <vector>
 
@@ -53,7 +53,8 @@ Status quant::IntegerProduct(const Call& c, const Tensor& a, const Tensor& b, in
   const int64_t m = a.shape[0], k = a.shape[1], n = b.shape[1];
   simd::Scratch<uint16_t> left(m * k), right(k * n);
   simd::Scratch<float> part(m * n);
-  const Tensor la = MakeContiguous(left.data(), DType::bf16, a.Shape()), rb = MakeContiguous(right.data(), DType::bf16, b.Shape());
+  const Tensor la = MakeContiguous(left.data(), DType::bf16, a.Shape()),
+               rb = MakeContiguous(right.data(), DType::bf16, b.Shape());
   simd::Copy(a, la, c.parallel);
   simd::Copy(b, rb, c.parallel);
   std::fill(sums, sums + m * n, 0);
@@ -110,16 +111,19 @@ Status PrepareQuantMatmul(Planning& p) {
   const Tensor& a0 = p.args[A::x1];
   const Tensor& b0 = p.args[A::x2];
   if (a0.dtype != DType::i8 || b0.dtype != DType::i8)
-    return NotYet(p.op.name, fmt::format("products of int8 are computed; x1 is {} and x2 {}", Name(a0.dtype), Name(b0.dtype)));
+    return NotYet(p.op.name,
+                  fmt::format("products of int8 are computed; x1 is {} and x2 {}", Name(a0.dtype), Name(b0.dtype)));
   for (const TensorToken t : {TensorToken(A::yScale), TensorToken(A::x1Offset), TensorToken(A::yOffset)})
     if (const Tensor* given = p.args.Maybe(t); given != nullptr && given->Numel() > 0)
       return NotYet(p.op.name, fmt::format("{} is not applied", p.ParamName(t)));
   if (a0.rank < 2 || b0.rank < 2)
-    return p.Refuse("x1 has shape {} and x2 {}.", ShapeText(a0.Shape()), ShapeText(b0.Shape())).Remedy("Both are matrices or batches of them.");
+    return p.Refuse("x1 has shape {} and x2 {}.", ShapeText(a0.Shape()), ShapeText(b0.Shape()))
+        .Remedy("Both are matrices or batches of them.");
   const Tensor a = Turned(a0, p.args[A::transposeX1]), b = Turned(b0, p.args[A::transposeX2]);
   const auto ra = U(a.rank), rb = U(b.rank);
   if (a.shape[ra - 1] != b.shape[rb - 2])
-    return p.Refuse("x1 of shape {} cannot be multiplied with x2 of shape {}.", ShapeText(a.Shape()), ShapeText(b.Shape()))
+    return p
+        .Refuse("x1 of shape {} cannot be multiplied with x2 of shape {}.", ShapeText(a.Shape()), ShapeText(b.Shape()))
         .Remedy("Inner sizes are equal.");
   Dims want;
   for (size_t d = 0; d + 2 < ra; ++d) want.Push(a.shape[d]);
@@ -133,11 +137,13 @@ Status PrepareQuantMatmul(Planning& p) {
   NPU_TRY(WantShape(p, A::out, want, "it is the product"));
   NPU_TRY(quant::WantColumns(p, A::x2Scale, n));
   if (const Tensor* token = p.args[A::x1Scale]; token != nullptr && token->Numel() != m && token->Numel() != 1)
-    return NotYet(p.op.name, fmt::format("x1Scale has shape {}; one value for each row is applied", ShapeText(token->Shape())));
+    return NotYet(p.op.name,
+                  fmt::format("x1Scale has shape {}; one value for each row is applied", ShapeText(token->Shape())));
   if (p.args[A::groupSize] != 0) return NotYet(p.op.name, "scales of groups of the inner size are not applied");
   NPU_TRY(quant::WantColumns(p, A::x2Offset, n));
   if (const Tensor* bias = p.args[A::bias]; bias != nullptr && bias->Numel() != n)
-    return NotYet(p.op.name, fmt::format("bias has shape {}; one value for each column is added", ShapeText(bias->Shape())));
+    return NotYet(p.op.name,
+                  fmt::format("bias has shape {}; one value for each column is added", ShapeText(bias->Shape())));
   const DType out = p.args[A::out].dtype;
   if (!IsFloat(out) && out != DType::i8 && out != DType::i32)
     return p.Refuse("out is {}.", Name(out)).Remedy("Ask for a float type, int8 or int32.");
@@ -163,7 +169,8 @@ Status RunQuantMatmul(const Call& c) {
   if (const Tensor* t = c.args[A::bias]; t != nullptr) {
     const bool whole = t->dtype == DType::i32;
     const Values<double> v(*t, c.parallel);
-    for (int64_t i = 0; i < n; ++i) (whole ? before[U(i)] = static_cast<int64_t>(v[i]) : 0, after[U(i)] = whole ? 0.0f : static_cast<float>(v[i]));
+    for (int64_t i = 0; i < n; ++i)
+      (whole ? before[U(i)] = static_cast<int64_t>(v[i]) : 0, after[U(i)] = whole ? 0.0f : static_cast<float>(v[i]));
   }
   for (int64_t j = 0; j < n; ++j) offset[U(j)] = columns.OffsetOf(j);
   if (const Tensor* t = c.args[A::x2Offset]; t != nullptr) {
@@ -173,7 +180,8 @@ Status RunQuantMatmul(const Call& c) {
   simd::Scratch<int32_t> sums(m * n);
   simd::Scratch<float> row_major(m * n);
   for (int64_t i = 0; i < plan.batch.Numel(); ++i) {
-    NPU_TRY(quant::IntegerProduct(c, MatrixAt(a, plan.batch.Span(), i), MatrixAt(b, plan.batch.Span(), i), sums.data()));
+    NPU_TRY(
+        quant::IntegerProduct(c, MatrixAt(a, plan.batch.Span(), i), MatrixAt(b, plan.batch.Span(), i), sums.data()));
     const Tensor to = MatrixAt(out, plan.batch.Span(), i);
     if (out.dtype == DType::i32) {
       for (int64_t e = 0; e < m * n; ++e) sums[e] += static_cast<int32_t>(before[U(e % n)]);
@@ -200,8 +208,8 @@ consteval Builder QuantMatmul() {
       .Imm(kTakesFormats)
       .Optional(A::x1Offset, A::yOffset)
       .Rules(AnyShape(A::out), AnyDtype(A::out))
-      .Uses(A::x1, A::x2, A::x1Scale, A::x2Scale, A::yScale, A::x1Offset, A::x2Offset, A::yOffset, A::bias, A::transposeX1, A::transposeX2,
-            A::groupSize)
+      .Uses(A::x1, A::x2, A::x1Scale, A::x2Scale, A::yScale, A::x1Offset, A::x2Offset, A::yOffset, A::bias,
+            A::transposeX1, A::transposeX2, A::groupSize)
       .Tolerance("accumulated")
       .Like("quantised_product(x1, x2, x2Scale)")
       .Prepares(PrepareQuantMatmul<A>)
@@ -216,8 +224,8 @@ NPU_OP(QuantMatmulWeightNz) = QuantMatmul<QuantMatmulWeightNz>();
 
 namespace {
 
-// y = x @ ((weight + offset) · scale) + bias; scale and offset are one number, one for each column, or one for each group of
-// rows and column.
+// y = x @ ((weight + offset) · scale) + bias; scale and offset are one number, one for each column, or one for each
+// group of rows and column.
 template <class A>
 Status PrepareWeightQuant(Planning& p) {
   const Tensor &x = p.args[A::x], &w = p.args[A::weight], &y = p.args[A::y], &scale = p.args[A::antiquantScale];
@@ -225,7 +233,9 @@ Status PrepareWeightQuant(Planning& p) {
     if (const Tensor* given = p.args.Maybe(t); given != nullptr && given->Numel() > 0)
       return NotYet(p.op.name, fmt::format("{} (results in int8) is not applied", p.ParamName(t)));
   if (x.rank != 2 || w.rank != 2 || x.shape[1] != w.shape[0])
-    return p.Refuse("x of shape {} cannot be multiplied with weight of shape {}.", ShapeText(x.Shape()), ShapeText(w.Shape()))
+    return p
+        .Refuse("x of shape {} cannot be multiplied with weight of shape {}.", ShapeText(x.Shape()),
+                ShapeText(w.Shape()))
         .Remedy("Both are matrices whose inner sizes are equal.");
   Dims want;
   want.Push(x.shape[0]);
@@ -239,7 +249,8 @@ Status PrepareWeightQuant(Planning& p) {
         .Remedy("Give one value, one for each column, or one for each group and column.");
   }
   if (const Tensor* bias = p.args[A::biasOptional]; bias != nullptr && bias->Numel() != n)
-    return p.Refuse("bias has shape {} for {} columns.", ShapeText(bias->Shape()), n).Remedy("Give one value for each column.");
+    return p.Refuse("bias has shape {} for {} columns.", ShapeText(bias->Shape()), n)
+        .Remedy("Give one value for each column.");
   p.NeedScratch(static_cast<uint64_t>(k * n) * sizeof(float));
   ProductCost(p, x, w, y);
   return {};
@@ -275,8 +286,8 @@ Status RunWeightQuant(const Call& c) {
 template <class A>
 consteval Builder WeightQuant() {
   return Op<A>()
-      .Rules(FloatTensors(A::x, A::antiquantScale, A::antiquantOffsetOptional, A::biasOptional, A::y), DtypeIn(A::weight, TypeSet{DType::i8}),
-             AnyShape(A::y))
+      .Rules(FloatTensors(A::x, A::antiquantScale, A::antiquantOffsetOptional, A::biasOptional, A::y),
+             DtypeIn(A::weight, TypeSet{DType::i8}), AnyShape(A::y))
       .Uses(A::quantScaleOptional, A::quantOffsetOptional, A::antiquantGroupSize)
       .Tolerance("accumulated")
       .Like("x @ ((weight + antiquantOffsetOptional) * antiquantScale)")

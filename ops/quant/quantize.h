@@ -14,20 +14,33 @@ namespace npu::ops::quant {
 enum class Rounding : uint8_t { kNearest, kFloor, kCeil, kTrunc };
 
 inline Status ReadRounding(const Planning& p, std::string_view text, Rounding* mode) {
-  if (text == "round" || text == "rint" || text.empty()) *mode = Rounding::kNearest;
-  else if (text == "floor") *mode = Rounding::kFloor;
-  else if (text == "ceil") *mode = Rounding::kCeil;
-  else if (text == "trunc") *mode = Rounding::kTrunc;
-  else return p.Refuse("roundMode is '{}'.", text).Remedy("Pass round, floor, ceil or trunc.");
+  if (text == "round" || text == "rint" || text.empty())
+    *mode = Rounding::kNearest;
+  else if (text == "floor")
+    *mode = Rounding::kFloor;
+  else if (text == "ceil")
+    *mode = Rounding::kCeil;
+  else if (text == "trunc")
+    *mode = Rounding::kTrunc;
+  else
+    return p.Refuse("roundMode is '{}'.", text).Remedy("Pass round, floor, ceil or trunc.");
   return {};
 }
 
 inline int8_t ToByte(float v, Rounding mode = Rounding::kNearest) {
   switch (mode) {
-    case Rounding::kNearest: v = std::nearbyint(v); break;
-    case Rounding::kFloor: v = std::floor(v); break;
-    case Rounding::kCeil: v = std::ceil(v); break;
-    case Rounding::kTrunc: v = std::trunc(v); break;
+    case Rounding::kNearest:
+      v = std::nearbyint(v);
+      break;
+    case Rounding::kFloor:
+      v = std::floor(v);
+      break;
+    case Rounding::kCeil:
+      v = std::ceil(v);
+      break;
+    case Rounding::kTrunc:
+      v = std::trunc(v);
+      break;
   }
   return std::isnan(v) ? int8_t{0} : static_cast<int8_t>(std::clamp(v, -128.0f, 127.0f));
 }
@@ -48,7 +61,8 @@ class Bytes {
     data_ = t.Contiguous() ? t.As<int8_t>() : scratch_.data();
   }
   ~Bytes() {
-    if (data_ == scratch_.data() && to_.Numel() > 0) simd::Copy(MakeContiguous(data_, DType::i8, to_.Shape()), to_, parallel_);
+    if (data_ == scratch_.data() && to_.Numel() > 0)
+      simd::Copy(MakeContiguous(data_, DType::i8, to_.Shape()), to_, parallel_);
   }
   Bytes(const Bytes&) = delete;
   Bytes& operator=(const Bytes&) = delete;

@@ -44,12 +44,15 @@ void Bin(const Grid& g, const float* roi, int64_t py, int64_t px, F&& f) {
   const float x1 = roi[1] * g.scale, y1 = roi[2] * g.scale;
   const float width = std::max(roi[3] * g.scale - x1, 1.0f), height = std::max(roi[4] * g.scale - y1, 1.0f);
   const float bin_h = height / static_cast<float>(g.pooled_height), bin_w = width / static_cast<float>(g.pooled_width);
-  const int64_t ny = g.samples > 0 ? g.samples : static_cast<int64_t>(std::ceil(bin_h)), nx = g.samples > 0 ? g.samples : static_cast<int64_t>(std::ceil(bin_w));
+  const int64_t ny = g.samples > 0 ? g.samples : static_cast<int64_t>(std::ceil(bin_h)),
+                nx = g.samples > 0 ? g.samples : static_cast<int64_t>(std::ceil(bin_w));
   const float share = 1.0f / static_cast<float>(std::max<int64_t>(ny * nx, 1));
   for (int64_t iy = 0; iy < ny; ++iy) {
-    const float y = y1 + static_cast<float>(py) * bin_h + (static_cast<float>(iy) + 0.5f) * bin_h / static_cast<float>(ny);
+    const float y =
+        y1 + static_cast<float>(py) * bin_h + (static_cast<float>(iy) + 0.5f) * bin_h / static_cast<float>(ny);
     for (int64_t ix = 0; ix < nx; ++ix) {
-      const float x = x1 + static_cast<float>(px) * bin_w + (static_cast<float>(ix) + 0.5f) * bin_w / static_cast<float>(nx);
+      const float x =
+          x1 + static_cast<float>(px) * bin_w + (static_cast<float>(ix) + 0.5f) * bin_w / static_cast<float>(nx);
       Around(g, y, x, [&](int64_t at, float weight) { f(at, weight * share); });
     }
   }
@@ -58,94 +61,120 @@ void Bin(const Grid& g, const float* roi, int64_t py, int64_t px, F&& f) {
 Status WantRegions(const Planning& p, const Tensor& rois, int64_t mode, int64_t height, int64_t width) {
   if (rois.rank != 2 || rois.shape[1] != 5)
     return p.Refuse("rois has shape {}.", ShapeText(rois.Shape())).Remedy("A region is image, x1, y1, x2, y2.");
-  if (height < 1 || width < 1) return p.Refuse("the result has {} by {} bins.", height, width).Remedy("Both are at least 1.");
+  if (height < 1 || width < 1)
+    return p.Refuse("the result has {} by {} bins.", height, width).Remedy("Both are at least 1.");
   if (mode != 0) return NotYet(p.op.name, fmt::format("roi_end_mode {} is not computed; 0 is", mode));
   return {};
 }
 
 Status BadImage(const Call& c, int64_t i, float image, int64_t images) {
-  return Error(Code::kTaskException, "{}: rois[{}] names image {}, but there are {}.", c.op.name, i, image, images).Remedy("Images are counted from 0.");
+  return Error(Code::kTaskException, "{}: rois[{}] names image {}, but there are {}.", c.op.name, i, image, images)
+      .Remedy("Images are counted from 0.");
 }
 
 }  // namespace
 
-NPU_OP(ROIAlign) = Op<ROIAlign>()
-    .Rules(FloatTensors(ROIAlign::self, ROIAlign::rois, ROIAlign::result), RankIs(ROIAlign::self, 4), AnyShape(ROIAlign::result))
-    .Uses(ROIAlign::spatial_scale_value, ROIAlign::pooled_height, ROIAlign::pooled_width, ROIAlign::sample_num, ROIAlign::roi_end_mode)
-    .Tolerance("accumulated")
-    .Like("roi_align(self, rois)")
-    .Prepares([](Planning& p) -> Status {
-      using A = ROIAlign;
-      NPU_TRY(WantRegions(p, p.args[A::rois], p.args[A::roi_end_mode], p.args[A::pooled_height], p.args[A::pooled_width]));
-      return WantShape(p, A::result, {4, {p.args[A::rois].shape[0], p.args[A::self].shape[1], p.args[A::pooled_height], p.args[A::pooled_width]}},
-                       "there are the bins of each region and channel");
-    })
-    .Does([](const Call& c) -> Status {
-      using A = ROIAlign;
-      const Tensor& self = c.args[A::self];
-      const Values<float> x(self, c.parallel), rois(c.args[A::rois], c.parallel);
-      Results<float> out(c.args[A::result], c.parallel);
-      const int64_t images = self.shape[0], channels = self.shape[1], plane = self.shape[2] * self.shape[3];
-      const Grid g{self.shape[2], self.shape[3], c.args[A::pooled_height], c.args[A::pooled_width], c.args[A::sample_num],
-                   static_cast<float>(c.args[A::spatial_scale_value])};
-      for (int64_t r = 0; r < rois.size() / 5; ++r)
-        if (!(rois[r * 5] >= 0 && rois[r * 5] < static_cast<float>(images))) return BadImage(c, r, rois[r * 5], images);
-      const int64_t bins = g.pooled_height * g.pooled_width;
-      c.parallel.For(rois.size() / 5 * channels, Grain(bins * 16), [&](int64_t begin, int64_t end) {
-        for (int64_t rc = begin; rc < end; ++rc) {
-          const float* roi = rois.data() + rc / channels * 5;
-          const float* from = x.data() + (static_cast<int64_t>(roi[0]) * channels + rc % channels) * plane;
-          for (int64_t b = 0; b < bins; ++b) {
-            double sum = 0;
-            Bin(g, roi, b / g.pooled_width, b % g.pooled_width, [&](int64_t at, float w) { sum += static_cast<double>(w * from[at]); });
-            out[rc * bins + b] = static_cast<float>(sum);
-          }
-        }
-      });
-      return {};
-    });
-NPU_OP(ROIAlignBackward) = Op<ROIAlignBackward>()
-    .Rules(FloatTensors(ROIAlignBackward::self, ROIAlignBackward::rois, ROIAlignBackward::result), RankIs(ROIAlignBackward::self, 4), AnyShape(ROIAlignBackward::result))
-    .Uses(ROIAlignBackward::xdiff_shape, ROIAlignBackward::pooled_width, ROIAlignBackward::pooled_height, ROIAlignBackward::spatial_scale_value,
-          ROIAlignBackward::sample_num, ROIAlignBackward::roi_end_mode_value)
-    .Tolerance("accumulated")
-    .Like("roi_align_backward(self, rois)")
-    .Prepares([](Planning& p) -> Status {
-      using A = ROIAlignBackward;
-      const auto shape = p.args[A::xdiff_shape];
-      NPU_TRY(WantRegions(p, p.args[A::rois], p.args[A::roi_end_mode_value], p.args[A::pooled_height], p.args[A::pooled_width]));
-      if (shape.size() != 4) return p.Refuse("xdiff_shape has {} sizes.", shape.size()).Remedy("It is the shape of the images.");
-      NPU_TRY(WantShape(p, A::self, {4, {p.args[A::rois].shape[0], shape[1], p.args[A::pooled_height], p.args[A::pooled_width]}}, "it is the gradient of the bins"));
-      return WantShape(p, A::result, {4, {shape[0], shape[1], shape[2], shape[3]}}, "it is the gradient of the images");
-    })
-    .Does([](const Call& c) -> Status {
-      using A = ROIAlignBackward;
-      const Tensor& to = c.args[A::result];
-      const Values<float> grad(c.args[A::self], c.parallel), rois(c.args[A::rois], c.parallel);
-      Results<float> out(to, c.parallel);
-      const int64_t images = to.shape[0], channels = to.shape[1], plane = to.shape[2] * to.shape[3], count = rois.size() / 5;
-      const Grid g{to.shape[2], to.shape[3], c.args[A::pooled_height], c.args[A::pooled_width], c.args[A::sample_num],
-                   static_cast<float>(c.args[A::spatial_scale_value])};
-      for (int64_t r = 0; r < count; ++r)
-        if (!(rois[r * 5] >= 0 && rois[r * 5] < static_cast<float>(images))) return BadImage(c, r, rois[r * 5], images);
-      const int64_t bins = g.pooled_height * g.pooled_width;
-      // A plane belongs to one worker, which adds the regions in their order.
-      c.parallel.For(images * channels, Grain(count * bins * 16), [&](int64_t begin, int64_t end) {
-        std::vector<double> sum(static_cast<size_t>(plane));
-        for (int64_t ic = begin; ic < end; ++ic) {
-          std::fill(sum.begin(), sum.end(), 0.0);
-          for (int64_t r = 0; r < count; ++r) {
-            const float* roi = rois.data() + r * 5;
-            if (static_cast<int64_t>(roi[0]) != ic / channels) continue;
-            const float* from = grad.data() + (r * channels + ic % channels) * bins;
-            for (int64_t b = 0; b < bins; ++b)
-              Bin(g, roi, b / g.pooled_width, b % g.pooled_width, [&](int64_t at, float w) { sum[static_cast<size_t>(at)] += static_cast<double>(w * from[b]); });
-          }
-          for (int64_t i = 0; i < plane; ++i) out[ic * plane + i] = static_cast<float>(sum[static_cast<size_t>(i)]);
-        }
-      });
-      return {};
-    });
+NPU_OP(ROIAlign) =
+    Op<ROIAlign>()
+        .Rules(FloatTensors(ROIAlign::self, ROIAlign::rois, ROIAlign::result), RankIs(ROIAlign::self, 4),
+               AnyShape(ROIAlign::result))
+        .Uses(ROIAlign::spatial_scale_value, ROIAlign::pooled_height, ROIAlign::pooled_width, ROIAlign::sample_num,
+              ROIAlign::roi_end_mode)
+        .Tolerance("accumulated")
+        .Like("roi_align(self, rois)")
+        .Prepares([](Planning& p) -> Status {
+          using A = ROIAlign;
+          NPU_TRY(WantRegions(p, p.args[A::rois], p.args[A::roi_end_mode], p.args[A::pooled_height],
+                              p.args[A::pooled_width]));
+          return WantShape(
+              p, A::result,
+              {4,
+               {p.args[A::rois].shape[0], p.args[A::self].shape[1], p.args[A::pooled_height], p.args[A::pooled_width]}},
+              "there are the bins of each region and channel");
+        })
+        .Does([](const Call& c) -> Status {
+          using A = ROIAlign;
+          const Tensor& self = c.args[A::self];
+          const Values<float> x(self, c.parallel), rois(c.args[A::rois], c.parallel);
+          Results<float> out(c.args[A::result], c.parallel);
+          const int64_t images = self.shape[0], channels = self.shape[1], plane = self.shape[2] * self.shape[3];
+          const Grid g{
+              self.shape[2],           self.shape[3],         c.args[A::pooled_height],
+              c.args[A::pooled_width], c.args[A::sample_num], static_cast<float>(c.args[A::spatial_scale_value])};
+          for (int64_t r = 0; r < rois.size() / 5; ++r)
+            if (!(rois[r * 5] >= 0 && rois[r * 5] < static_cast<float>(images)))
+              return BadImage(c, r, rois[r * 5], images);
+          const int64_t bins = g.pooled_height * g.pooled_width;
+          c.parallel.For(rois.size() / 5 * channels, Grain(bins * 16), [&](int64_t begin, int64_t end) {
+            for (int64_t rc = begin; rc < end; ++rc) {
+              const float* roi = rois.data() + rc / channels * 5;
+              const float* from = x.data() + (static_cast<int64_t>(roi[0]) * channels + rc % channels) * plane;
+              for (int64_t b = 0; b < bins; ++b) {
+                double sum = 0;
+                Bin(g, roi, b / g.pooled_width, b % g.pooled_width,
+                    [&](int64_t at, float w) { sum += static_cast<double>(w * from[at]); });
+                out[rc * bins + b] = static_cast<float>(sum);
+              }
+            }
+          });
+          return {};
+        });
+NPU_OP(ROIAlignBackward) =
+    Op<ROIAlignBackward>()
+        .Rules(FloatTensors(ROIAlignBackward::self, ROIAlignBackward::rois, ROIAlignBackward::result),
+               RankIs(ROIAlignBackward::self, 4), AnyShape(ROIAlignBackward::result))
+        .Uses(ROIAlignBackward::xdiff_shape, ROIAlignBackward::pooled_width, ROIAlignBackward::pooled_height,
+              ROIAlignBackward::spatial_scale_value, ROIAlignBackward::sample_num, ROIAlignBackward::roi_end_mode_value)
+        .Tolerance("accumulated")
+        .Like("roi_align_backward(self, rois)")
+        .Prepares([](Planning& p) -> Status {
+          using A = ROIAlignBackward;
+          const auto shape = p.args[A::xdiff_shape];
+          NPU_TRY(WantRegions(p, p.args[A::rois], p.args[A::roi_end_mode_value], p.args[A::pooled_height],
+                              p.args[A::pooled_width]));
+          if (shape.size() != 4)
+            return p.Refuse("xdiff_shape has {} sizes.", shape.size()).Remedy("It is the shape of the images.");
+          NPU_TRY(WantShape(
+              p, A::self, {4, {p.args[A::rois].shape[0], shape[1], p.args[A::pooled_height], p.args[A::pooled_width]}},
+              "it is the gradient of the bins"));
+          return WantShape(p, A::result, {4, {shape[0], shape[1], shape[2], shape[3]}},
+                           "it is the gradient of the images");
+        })
+        .Does([](const Call& c) -> Status {
+          using A = ROIAlignBackward;
+          const Tensor& to = c.args[A::result];
+          const Values<float> grad(c.args[A::self], c.parallel), rois(c.args[A::rois], c.parallel);
+          Results<float> out(to, c.parallel);
+          const int64_t images = to.shape[0], channels = to.shape[1], plane = to.shape[2] * to.shape[3],
+                        count = rois.size() / 5;
+          const Grid g{to.shape[2],
+                       to.shape[3],
+                       c.args[A::pooled_height],
+                       c.args[A::pooled_width],
+                       c.args[A::sample_num],
+                       static_cast<float>(c.args[A::spatial_scale_value])};
+          for (int64_t r = 0; r < count; ++r)
+            if (!(rois[r * 5] >= 0 && rois[r * 5] < static_cast<float>(images)))
+              return BadImage(c, r, rois[r * 5], images);
+          const int64_t bins = g.pooled_height * g.pooled_width;
+          // A plane belongs to one worker, which adds the regions in their order.
+          c.parallel.For(images * channels, Grain(count * bins * 16), [&](int64_t begin, int64_t end) {
+            std::vector<double> sum(static_cast<size_t>(plane));
+            for (int64_t ic = begin; ic < end; ++ic) {
+              std::fill(sum.begin(), sum.end(), 0.0);
+              for (int64_t r = 0; r < count; ++r) {
+                const float* roi = rois.data() + r * 5;
+                if (static_cast<int64_t>(roi[0]) != ic / channels) continue;
+                const float* from = grad.data() + (r * channels + ic % channels) * bins;
+                for (int64_t b = 0; b < bins; ++b)
+                  Bin(g, roi, b / g.pooled_width, b % g.pooled_width,
+                      [&](int64_t at, float w) { sum[static_cast<size_t>(at)] += static_cast<double>(w * from[b]); });
+              }
+              for (int64_t i = 0; i < plane; ++i) out[ic * plane + i] = static_cast<float>(sum[static_cast<size_t>(i)]);
+            }
+          });
+          return {};
+        });
 
 namespace {
 
@@ -172,25 +201,30 @@ double NumberOf(const Call& c, MaybeIn tensor, RealIn number) {
 // The boxes with the highest scores that overlap none chosen before by more than the threshold.
 constinit const OpDef op_named_NonMaxSuppression =
     Op<NonMaxSuppression>()
-        .Rules(FloatTensors(NonMaxSuppression::boxes, NonMaxSuppression::scores, NonMaxSuppression::iouThreshold, NonMaxSuppression::scoreThreshold),
-               RankIs(NonMaxSuppression::boxes, 2), RankIs(NonMaxSuppression::scores, 1), AnyShapes(NonMaxSuppression::selected, NonMaxSuppression::valid),
+        .Rules(FloatTensors(NonMaxSuppression::boxes, NonMaxSuppression::scores, NonMaxSuppression::iouThreshold,
+                            NonMaxSuppression::scoreThreshold),
+               RankIs(NonMaxSuppression::boxes, 2), RankIs(NonMaxSuppression::scores, 1),
+               AnyShapes(NonMaxSuppression::selected, NonMaxSuppression::valid),
                DtypeIn(NonMaxSuppression::selected, kIndexTypes), DtypeIn(NonMaxSuppression::valid, kIndexTypes))
-        .Uses(NonMaxSuppression::maxOutputSize, NonMaxSuppression::maxOutputSizeNumber, NonMaxSuppression::iouNumber, NonMaxSuppression::scoreNumber)
+        .Uses(NonMaxSuppression::maxOutputSize, NonMaxSuppression::maxOutputSizeNumber, NonMaxSuppression::iouNumber,
+              NonMaxSuppression::scoreNumber)
         .Tolerance("exact")
         .Like("non_max_suppression(boxes, scores)")
         .Prepares([](Planning& p) -> Status {
           using A = NonMaxSuppression;
           const Tensor& boxes = p.args[A::boxes];
           if (boxes.shape[1] != 4 || p.args[A::scores].shape[0] != boxes.shape[0] || p.args[A::valid].Numel() != 1)
-            return p.Refuse("boxes has shape {}, scores {} and valid_outputs {}.", ShapeText(boxes.Shape()), ShapeText(p.args[A::scores].Shape()),
-                            ShapeText(p.args[A::valid].Shape()))
+            return p
+                .Refuse("boxes has shape {}, scores {} and valid_outputs {}.", ShapeText(boxes.Shape()),
+                        ShapeText(p.args[A::scores].Shape()), ShapeText(p.args[A::valid].Shape()))
                 .Remedy("Boxes are two corners each, with one score; valid_outputs is one number.");
           return {};
         })
         .Does([](const Call& c) -> Status {
           using A = NonMaxSuppression;
           const Values<float> boxes(c.args[A::boxes], c.parallel), scores(c.args[A::scores], c.parallel);
-          const double iou = NumberOf(c, A::iouThreshold, A::iouNumber), least = NumberOf(c, A::scoreThreshold, A::scoreNumber);
+          const double iou = NumberOf(c, A::iouThreshold, A::iouNumber),
+                       least = NumberOf(c, A::scoreThreshold, A::scoreNumber);
           const auto most = static_cast<int64_t>(NumberOf(c, A::maxOutputSize, A::maxOutputSizeNumber));
           Results<int64_t> selected(c.args[A::selected], c.parallel), valid(c.args[A::valid], c.parallel);
           std::vector<int64_t> order(static_cast<size_t>(scores.size()));
@@ -205,7 +239,8 @@ constinit const OpDef op_named_NonMaxSuppression =
             });
             if (free) chosen.push_back(i);
           }
-          for (int64_t i = 0; i < selected.size(); ++i) selected[i] = i < static_cast<int64_t>(chosen.size()) ? chosen[static_cast<size_t>(i)] : 0;
+          for (int64_t i = 0; i < selected.size(); ++i)
+            selected[i] = i < static_cast<int64_t>(chosen.size()) ? chosen[static_cast<size_t>(i)] : 0;
           valid[0] = static_cast<int64_t>(chosen.size());
           return {};
         });

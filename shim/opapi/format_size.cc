@@ -13,9 +13,12 @@ npu::Status StorageIn(const aclTensor* src, int32_t format, int64_t** shape, uin
   using npu::Code, npu::Error;
   constexpr std::string_view kName = "aclnnNpuFormatCastCalculateSizeAndFormat";
   if (src == nullptr || shape == nullptr || rank == nullptr || actual == nullptr)
-    return Error(Code::kNullPointer, "{}: an argument is null.", kName).Remedy("Pass a tensor and places for the three results.");
+    return Error(Code::kNullPointer, "{}: an argument is null.", kName)
+        .Remedy("Pass a tensor and places for the three results.");
   const npu::ops::TensorObject* t = npu::ops::FindTensor(src);
-  if (t == nullptr) return Error(Code::kInvalidParam, "{}: src is not a live aclTensor.", kName).Remedy("Pass what aclCreateTensor returned.");
+  if (t == nullptr)
+    return Error(Code::kInvalidParam, "{}: src is not a live aclTensor.", kName)
+        .Remedy("Pass what aclCreateTensor returned.");
   std::vector<int64_t> dims(t->Shape().begin(), t->Shape().end());
   if (npu::ops::format::IsPrivate(format)) {
     dims = npu::ops::format::StorageShape(format, t->Shape(), t->dtype);
@@ -36,8 +39,9 @@ npu::Status StorageIn(const aclTensor* src, int32_t format, int64_t** shape, uin
 }  // namespace
 
 // additionalDtype is the type that a quantised weight is multiplied with; C0 does not follow from it here.
-extern "C" NPU_ENTRY int32_t aclnnNpuFormatCastCalculateSizeAndFormat(const aclTensor* src, int32_t dstFormat, int32_t /*additionalDtype*/,
-                                                                      int64_t** dstShape, uint64_t* dstShapeSize, int32_t* actualFormat) {
+extern "C" NPU_ENTRY int32_t aclnnNpuFormatCastCalculateSizeAndFormat(const aclTensor* src, int32_t dstFormat,
+                                                                      int32_t /*additionalDtype*/, int64_t** dstShape,
+                                                                      uint64_t* dstShapeSize, int32_t* actualFormat) {
   return npu::boundary::Guard("aclnnNpuFormatCastCalculateSizeAndFormat", npu::NnCode,
                               [&] { return StorageIn(src, dstFormat, dstShape, dstShapeSize, actualFormat); });
 }
