@@ -16,6 +16,7 @@
 #include "coll/rendezvous/meeting.h"
 #include "coll/transport/shm.h"
 #include "coll/transport/tcp.h"
+#include "device/faults/faults.h"
 
 namespace npu::coll {
 namespace {
@@ -88,7 +89,7 @@ class Assembly {
                                               request_.settings, request_.patience));
 
     const Member me = Myself(listener_->port());
-    NPU_ASSIGN(const std::vector<std::byte> members, meeting.Round(std::as_bytes(std::span(&me, 1)), {}));
+    NPU_ASSIGN(const std::vector<std::byte> members, meeting.Round(std::as_bytes(std::span(&me, 1)), LinkIsUp()));
     parts_.members.resize(request_.ranks);
     std::memcpy(static_cast<void*>(parts_.members.data()), members.data(), members.size());
     Status good = CheckMembers();
@@ -119,6 +120,14 @@ class Assembly {
     std::memcpy(me.address, request_.settings.address.data(),
                 std::min(request_.settings.address.size(), sizeof me.address - 1));
     return me;
+  }
+
+  // Told in the meeting, so that all ranks learn whose port it is.
+  Status LinkIsUp() const {
+    if (device::ActiveFault(machine_.shared(), device::FaultKind::kLinkDown, request_.card) == nullptr) return {};
+    return Error(Code::kLinkError, "EJ0002: the network port of device {} (rank {}, pid {}) is down.", request_.card,
+                 request_.rank, ::getpid())
+        .Remedy("See `hccn_tool -i {} -link -g`; bring the link up, then start the ranks again.", request_.card);
   }
 
   // One device, one rank.

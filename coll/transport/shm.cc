@@ -73,7 +73,16 @@ uint64_t ShmTransport::ReachedBy(uint32_t peer, Lane lane) {
   return block_->cell(rank_, peer).answer.load(std::memory_order_acquire);
 }
 
-Result<void*> ShmTransport::Map(uint32_t, const Place& place) { return host_.Map(place); }
+Result<void*> ShmTransport::Map(uint32_t peer, const Place& place) {
+  Result<void*> mapped = host_.Map(place);
+  if (mapped.ok()) return mapped;
+  bool gone = false;
+  if (Status state = Check(peer, &gone); !state.ok()) return state;
+  const Member& member = members_[peer];
+  return Error(mapped.status().code(), "rank {} (pid {}, device {}): {}", peer, member.pid, member.card,
+               mapped.status().text())
+      .Remedy("{}", mapped.status().remedy());
+}
 
 Status ShmTransport::Fetch(uint32_t, Lane, uint64_t, Buffer, uint64_t, std::span<std::byte>, std::atomic<uint32_t>*,
                            uint64_t) {

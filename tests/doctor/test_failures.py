@@ -41,7 +41,7 @@ CASES = {
 INJECTED = {
     "card-lost": (["card-lost", "--card", "0"], "card-lost", "507010"),
     "ecc-double": (["ecc-double", "--card", "0"], "hbm-hardware", "507054"),
-    "link-down": (["link-down", "--card", "0"], "link-hardware", "507056"),
+    "link-down": (["link-down", "--card", "0"], "network-port-down", "EJ0002"),
     "driver-timeout": (["driver-timeout", "--card", "0", "--amount", "10"], "driver-internal", "507899"),
     "hbm-fragmentation": (["hbm-fragmentation", "--card", "0", "--amount", "90"], "device-oom", "207001"),
     "third-allocation": (["call", "--call", "aclrtMalloc", "--nth", "2", "--code", "207001"], "device-oom", "207001"),

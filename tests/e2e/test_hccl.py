@@ -1,4 +1,6 @@
 """torch.distributed over HCCL: two processes by torchrun, the unmodified wheel, expected values computed from every rank's seed."""
+import os
+
 
 CALLS = """
     import os, torch, torch_npu
@@ -82,3 +84,42 @@ def test_every_call(machine):
 def test_a_killed_peer_is_noticed(machine213):
     done = torchrun(machine213, machine213.script("killed.py", KILLED))
     assert "noticed in time names rank 1: True" in done.out, done.tail()
+
+
+LINK = """
+    import os, torch, torch_npu
+    import torch.distributed as dist
+    rank = int(os.environ["RANK"])
+    torch.npu.set_device(rank)
+    dist.init_process_group("hccl")
+    try:
+        t = torch.ones(100, device="npu"); dist.all_reduce(t); torch.npu.synchronize()
+    except RuntimeError as e:
+        assert "EJ0002" in str(e) and "device 1" in str(e), e
+        print(f"rank {rank} was told", flush=True)
+    os._exit(0)
+"""
+
+
+def test_r020_a_port_that_is_down_is_told_to_all_ranks(machine213):
+    import subprocess
+    from conftest import find_program
+    subprocess.run([find_program(), "inject", "link-down", "--card", "1", "--machine", machine213.name], check=True, capture_output=True,
+                   env=os.environ | {"ANYNPU_CARDS": "2"})
+    link = machine213.run("hccn_tool", "-i", "1", "-link", "-g").ok()
+    assert "DOWN" in link.out, link.out
+    done = torchrun(machine213, machine213.script("link.py", LINK))
+    assert done.out.count("was told") == 2, done.tail()
+
+
+def test_r017_every_result_of_hccl_has_a_cause_and_a_remedy():
+    import re, subprocess
+    from conftest import ROOT, find_program
+    codes = re.findall(r"^HcclResult\t(HCCL_E_\w+)\t(\d+)", (ROOT / "abi" / "enums.tsv").read_text(), re.M)
+    assert len(codes) > 20
+    for name, number in codes:
+        if name == "HCCL_E_RESERVED":
+            continue
+        for word in (name, f"hccl:{number}"):
+            text = subprocess.run([find_program(), "explain", "--lang", "en", word], capture_output=True, text=True).stdout
+            assert name in text and re.search(r"^ *why +\S", text, re.M) and re.search(r"^ *next +\S", text, re.M), (word, text)
