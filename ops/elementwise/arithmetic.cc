@@ -8,7 +8,7 @@ NPU_OP(Add) = Binary<abi::Add>(simd::kAdd, abi::Add::self, abi::Add::other, abi:
 NPU_OP(InplaceAdd) = Binary<abi::InplaceAdd>(simd::kAdd, abi::InplaceAdd::selfRef, abi::InplaceAdd::other, abi::InplaceAdd::selfRef).Scaled(abi::InplaceAdd::alpha).Like("torch.add(selfRef, other, alpha=alpha)");
 NPU_OP(Adds) = Binary<abi::Adds>(simd::kAdd, abi::Adds::self, abi::Adds::other, abi::Adds::out).Scaled(abi::Adds::alpha).Like("torch.add(self, other, alpha=alpha)");
 NPU_OP(InplaceAdds) = Binary<abi::InplaceAdds>(simd::kAdd, abi::InplaceAdds::selfRef, abi::InplaceAdds::other, abi::InplaceAdds::selfRef).Scaled(abi::InplaceAdds::alpha).Like("torch.add(selfRef, other, alpha=alpha)");
-NPU_OP(AddV3) = Binary<abi::AddV3>(simd::kAdd, abi::AddV3::self, abi::AddV3::other, abi::AddV3::out).Scaled(abi::AddV3::alpha).Like("torch.add(torch.tensor(self), other, alpha=alpha)");
+NPU_OP(AddV3) = Binary<abi::AddV3>(simd::kAdd, abi::AddV3::self, abi::AddV3::other, abi::AddV3::out).Scaled(abi::AddV3::alpha).Like("torch.add(torch.tensor(self, dtype=torch.result_type(other, self)), other, alpha=alpha)");
 NPU_OP(Sub) = Binary<abi::Sub>(simd::kSub, abi::Sub::self, abi::Sub::other, abi::Sub::out).Scaled(abi::Sub::alpha).Like("torch.sub(self, other, alpha=alpha)");
 NPU_OP(InplaceSub) = Binary<abi::InplaceSub>(simd::kSub, abi::InplaceSub::selfRef, abi::InplaceSub::other, abi::InplaceSub::selfRef).Scaled(abi::InplaceSub::alpha).Like("torch.sub(selfRef, other, alpha=alpha)");
 NPU_OP(Subs) = Binary<abi::Subs>(simd::kSub, abi::Subs::self, abi::Subs::other, abi::Subs::out).Scaled(abi::Subs::alpha).Like("torch.sub(self, other, alpha=alpha)");

@@ -39,6 +39,7 @@ NPU_OP(InplaceLogicalAnd) = Compare<abi::InplaceLogicalAnd>(simd::kLogicalAnd, a
 NPU_OP(LogicalOr) = Compare<abi::LogicalOr>(simd::kLogicalOr, abi::LogicalOr::self, abi::LogicalOr::other, abi::LogicalOr::out).Like("torch.logical_or(self, other)");
 NPU_OP(InplaceLogicalOr) = Compare<abi::InplaceLogicalOr>(simd::kLogicalOr, abi::InplaceLogicalOr::selfRef, abi::InplaceLogicalOr::other, abi::InplaceLogicalOr::selfRef).Like("selfRef.logical_or_(other)");
 NPU_OP(LogicalXor) = Compare<abi::LogicalXor>(simd::kLogicalXor, abi::LogicalXor::self, abi::LogicalXor::other, abi::LogicalXor::out).Like("torch.logical_xor(self, other)");
-NPU_OP(IsClose) = Compare<abi::IsClose>(simd::kIsClose, abi::IsClose::self, abi::IsClose::other, abi::IsClose::out).Scaled(abi::IsClose::rtol, abi::IsClose::atol, abi::IsClose::equalNan).Samples(abi::IsClose::rtol, "[1e-5, 0.1]").Samples(abi::IsClose::atol, "[1e-8, 0.5]").Like("torch.isclose(self, other, rtol, atol, equalNan)");
+// Halves are compared in float32; torch on the CPU rounds the difference to a half first.
+NPU_OP(IsClose) = Compare<abi::IsClose>(simd::kIsClose, abi::IsClose::self, abi::IsClose::other, abi::IsClose::out).Scaled(abi::IsClose::rtol, abi::IsClose::atol, abi::IsClose::equalNan).Samples(abi::IsClose::rtol, "[1e-5, 0.1]").Samples(abi::IsClose::atol, "[1e-8, 0.5]").Like("torch.isclose(*(t.float() if t.dtype.itemsize == 2 and t.is_floating_point() else t for t in (self, other)), rtol, atol, equalNan)");
 
 }  // namespace npu::ops
