@@ -64,7 +64,7 @@ target_link_libraries(npu_flags INTERFACE ${NPU_FMT} Threads::Threads ${CMAKE_DL
 if(NPU_TESTS)
   enable_testing()
   find_package(GTest REQUIRED)
-  set(NPU_TEST_TIMEOUT_S 120 CACHE STRING "Longest time of one unit test; a hang, not a measure of speed")
+  set(NPU_TEST_TIMEOUT_S 300 CACHE STRING "Longest time of one unit test; a hang, not a measure of speed")
   set(NPU_TEST_FLAGS "" CACHE STRING "Further flags of unit tests; ./test says -O0, which compiles in two thirds of the time")
   separate_arguments(NPU_TEST_FLAGS)
   include(GoogleTest)
