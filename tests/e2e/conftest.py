@@ -24,6 +24,8 @@ from built import find_program
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 SEED = int(os.environ.get("ANYNPU_SEED", str(time.time_ns() % 1_000_000)))
+# Ray starts its workers at nice 15: beside another test on a machine with few cores they would hardly run.
+os.environ.setdefault("RAY_worker_niceness", "0")
 WHEELS = {"2.13": os.environ.get("ANYNPU_PYTHON", sys.executable)}
 if os.environ.get("ANYNPU_PYTHON_29"):
     WHEELS["2.9"] = os.environ["ANYNPU_PYTHON_29"]
@@ -74,7 +76,7 @@ class Machine:
     def __init__(self, tmp: pathlib.Path, python: str):
         self.tmp, self.python, self.name = tmp, python, "t" + uuid.uuid4().hex[:8]
 
-    def run(self, *command: str, cards: int = 2, timeout: float = 240, env: dict | None = None, options: tuple = (),
+    def run(self, *command: str, cards: int = 2, timeout: float = 600, env: dict | None = None, options: tuple = (),
             stdin: str | None = None) -> Done:
         line = [find_program(), "run", "-n", str(cards), "--machine", self.name, *options, "--", *command]
         full = os.environ | {"PATH": f"{pathlib.Path(self.python).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1",
@@ -90,7 +92,7 @@ class Machine:
             pytest.fail(f"no end after {timeout} s: {' '.join(command)[:300]}\n" + Done(-1, out, err, timeout, line).tail())
         return Done(p.returncode, out, err, time.monotonic() - started, line)
 
-    def shell(self, text: str, timeout: float = 400) -> Done:
+    def shell(self, text: str, timeout: float = 800) -> Done:
         """Runs lines of the guide as a user would type them: `anynpu`, `python` and `npu-smi` are on the path."""
         path = os.pathsep.join((str(pathlib.Path(self.python).parent), str(pathlib.Path(find_program()).parent), os.environ["PATH"]))
         full = os.environ | {"PATH": path, "OMP_NUM_THREADS": "1", "PYTHONPATH": "", "ANYNPU_SEED": str(SEED), "ANYNPU_MACHINE": self.name}
