@@ -22,7 +22,8 @@ endif()
 find_program(CCACHE ccache)
 if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+  # Files with precompiled headers are kept only when ccache may overlook time stamps and macros of time (NpuPrecompile.cmake).
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
 endif()
 
 # What every target is compiled with. The x86 baseline is the one Highway's dynamic dispatch wants (SSE4 and up).
