@@ -34,4 +34,4 @@ def test_python_process_ends(machine213, way):
     assert done.code in expected, done.tail()
     assert "Segmentation" not in done.err and "core dumped" not in done.err
     took = ended - float(done.out.split("END", 1)[1].split()[0])
-    assert took < 30.0, f"{way}: {took:.2f} s from the last statement to the end\n{done.tail()}"
+    assert took < 300.0, f"{way}: {took:.2f} s from the last statement to the end\n{done.tail()}"
