@@ -308,6 +308,7 @@ TEST_F(MachineTest, ManyProcessesJoinAndLeaveAtOnce) {
     children.push_back(std::make_unique<Child>([&](Child::Side&) {
       for (int round = 0; round < 20; ++round) {
         auto mine = Enter(Config());
+        if (!mine.ok()) std::fprintf(stderr, "round %d: %s\n", round, mine.status().Message().c_str());
         if (!mine.ok() || !(*mine)->IsAlive((*mine)->slot())) return 1;
       }
       return 0;

@@ -123,7 +123,9 @@ Result<std::unique_ptr<StateFile>> StateFile::Open(const std::string& name, Miss
   file->file_name_ = fmt::format("{}.v{}", name, kStateVersion);
   file->path_ += "/" + file->file_name_;
 
-  for (int attempt = 0; attempt < 100; ++attempt) {
+  // Where processes come and go at once, a slow one may find the file taken away many times.
+  const Deadline limit = Deadline::In(30s);
+  do {
     const int create = missing == Missing::kCreate ? O_CREAT : 0;
     file->fd_.Reset(openat(file->directory_.get(), file->file_name_.c_str(),
                            O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | create, 0600));
@@ -173,8 +175,8 @@ Result<std::unique_ptr<StateFile>> StateFile::Open(const std::string& name, Miss
     }
     os::CloseInChildren(file->fd_.get());
     return file;
-  }
-  return Error(Code::kInternal, "The machine's state file {} is taken away again and again.", file->path_)
+  } while (!limit.passed());
+  return Error(Code::kInternal, "The machine's state file {} was taken away again and again for 30 s.", file->path_)
       .Remedy("Something removes files there: set XDG_RUNTIME_DIR to a directory of yours.");
 }
 
