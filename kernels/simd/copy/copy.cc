@@ -50,6 +50,14 @@ void CopyConverted(const void* src, DType from, int64_t src_step, void* dst, DTy
   }
 }
 
+
+// Whether complex numbers of two T differ from 0. Strides count numbers.
+template <class T>
+void CopyTruth(const void* from, int64_t from_stride, void* to, int64_t to_stride, int64_t n) {
+  const T* z = static_cast<const T*>(from);
+  auto* truth = static_cast<uint8_t*>(to);
+  for (int64_t i = 0; i < n; ++i, z += 2 * from_stride, truth += to_stride) *truth = z[0] != 0 || z[1] != 0 ? 1 : 0;
+}
 }  // namespace
 
 void Copy(const Tensor& src, const Tensor& dst, Parallel& parallel) {
@@ -76,6 +84,7 @@ void CopyWalk(Walk<2> walk, const void* src, DType src_type, void* dst, DType ds
   const bool same = src_type == dst_type;
   const bool via_f32 = (IsHalf(src_type) || src_type == DType::f32) && IsFloat(dst_type) && dst_type != DType::f64;
   const bool via_f64 = IsFloat(src_type);
+  const bool truth = IsComplex(src_type) && dst_type == DType::b8;
   // One long run is cut by elements, many short ones by rows.
   const int64_t pieces = rows >= 16 ? 1 : (inner.size + kGrain - 1) / kGrain;
   const int64_t len = (inner.size + pieces - 1) / pieces;
@@ -89,7 +98,9 @@ void CopyWalk(Walk<2> walk, const void* src, DType src_type, void* dst, DType ds
       if (n > 0) {
         const void* from = At(src, src_type, w.offset[1] + first * inner.stride[1]);
         void* to = At(dst, dst_type, w.offset[0] + first * inner.stride[0]);
-        if (same) CopySame(from, inner.stride[1], to, inner.stride[0], n, ItemSize(src_type));
+        if (truth && src_type == DType::c64) CopyTruth<float>(from, inner.stride[1], to, inner.stride[0], n);
+        else if (truth && src_type == DType::c128) CopyTruth<double>(from, inner.stride[1], to, inner.stride[0], n);
+        else if (same) CopySame(from, inner.stride[1], to, inner.stride[0], n, ItemSize(src_type));
         else if (via_f32) CopyConverted<float>(from, src_type, inner.stride[1], to, dst_type, inner.stride[0], n);
         else if (via_f64) CopyConverted<double>(from, src_type, inner.stride[1], to, dst_type, inner.stride[0], n);
         else CopyConverted<int64_t>(from, src_type, inner.stride[1], to, dst_type, inner.stride[0], n);

@@ -108,7 +108,7 @@ void Sum(const Tensor& x, uint32_t dims, const Tensor& out, Parallel& parallel) 
     --ro.rank;
     return Sum(x, dims, ro, parallel);
   }
-  if (RealView(x, &rx)) {
+  if (out.dtype != DType::b8 && RealView(x, &rx)) {
     // Converting to a real type drops the imaginary parts, as in torch.
     --rx.rank;
     return Sum(rx, dims, out, parallel);
