@@ -38,7 +38,12 @@ class Server {
     if (status.code() == Code::kOk || ended_) return;
     // Rank 0 last: this thread lives in its process, which may end as soon as it knows.
     for (auto fd = seats_.rbegin(); fd != seats_.rend(); ++fd) {
-      if (fd->fd) static_cast<void>(SendFailure(fd->fd.get(), status, Deadline::In(kGrace)));
+      if (!fd->fd) continue;
+      static_cast<void>(SendFailure(fd->fd.get(), status, Deadline::In(kGrace)));
+      // What was sent to us and not read would turn the end into a reset, which throws the text away.
+      char unread[4096];
+      while (::recv(fd->fd.get(), unread, sizeof unread, MSG_DONTWAIT) > 0) {
+      }
     }
   }
 
@@ -230,8 +235,14 @@ Result<Meeting> Meeting::Join(const MeetingPoint& point, const Calling& as, cons
   meeting.ranks_ = as.ranks;
   meeting.point_ = point;
   meeting.patience_ = settings.connect_timeout + kGrace;
-  NPU_ASSIGN(meeting.fd_,
-             Call(point.address, point.port, point.id, as, Deadline::In(std::min(settings.connect_timeout, patience))));
+  Result<os::Fd> called =
+      Call(point.address, point.port, point.id, as, Deadline::In(std::min(settings.connect_timeout, patience)));
+  if (!called.ok()) {
+    return Error(called.status().code(), "{} That is where the communicator's ranks meet, at rank 0 as a rule.",
+                 called.status().text())
+        .Remedy("{}", called.status().remedy());
+  }
+  meeting.fd_ = called.take();
   return meeting;
 }
 

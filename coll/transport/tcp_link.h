@@ -42,7 +42,7 @@ class TcpLink {
   void SendLine(Lane lane, uint64_t seq, const Line& line, std::span<const std::byte> payload, const Offer& offer);
   void SendReach(Lane lane, uint64_t step);
   void SendGet(Lane lane, uint64_t seq, Buffer buffer, uint64_t offset, std::span<std::byte> to,
-               std::atomic<uint32_t>* pending, uint64_t after);
+               std::atomic<uint32_t>* pending, uint64_t after = 0);
   void Leave(bool failed);  // no fetch destination is touched afterwards
   void Linger();            // the owner is gone: sends what is queued, then closes
 
