@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import collections.abc
+import copy
 
 import torch
 from torch.nn.modules.batchnorm import _BatchNorm
@@ -37,10 +38,11 @@ def cast(tree, dtype: torch.dtype):
     if isinstance(tree, dict):
         try:
             return type(tree)((k, cast(v, dtype)) for k, v in tree.items())
-        except TypeError:  # a dict class with a constructor of its own: its values are put in place
-            for k in list(tree):
-                tree[k] = cast(tree[k], dtype)
-            return tree
+        except TypeError:  # a dict class with a constructor of its own
+            out = copy.copy(tree)
+            for k, v in tree.items():
+                out[k] = cast(v, dtype)
+            return out
     if isinstance(tree, collections.abc.Mapping):
         return {k: cast(v, dtype) for k, v in tree.items()}
     return tree
