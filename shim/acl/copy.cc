@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "device/strict/strict.h"
 #include "gen/calls/acl.h"
 #include "runtime/context/context.h"
 #include "shim/acl/args.h"
@@ -21,14 +22,15 @@ Status Blocking(const CopyPlan& plan, const char* function) {
 
 // Queued where that is possible. Pageable memory may change as soon as the call returns: a source is copied to a place of ours
 // unless the stream is idle anyway; into a destination the result has to go before the call returns, so the stream is emptied
-// and the copy made here, as the real runtime does in both cases.
+// and the copy made here, as the real runtime does in both cases. Strict memory takes no short cut on an idle stream: whether a
+// stream happens to be idle must not decide what is found.
 Status Queued(const CopyPlan& plan, rt::TaskStream& stream, const char* function) {
   if (plan.HostToHost()) {
     return Error(Code::kFeatureNotSupported, "{}: dst and src are both memory of the host.", function)
         .Remedy("Use memcpy or aclrtMemcpy.");
   }
   if (!plan.Pageable()) return rt::CopyOn(plan, stream);
-  if (plan.dst.place != rt::Place::kPageable && !stream.Idle()) {
+  if (plan.dst.place != rt::Place::kPageable && (strict::On() || !stream.Idle())) {
     NPU_ASSIGN(const bool queued, rt::CopyStagedOn(plan, stream));
     if (queued) return {};
   }

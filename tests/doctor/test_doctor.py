@@ -350,6 +350,14 @@ def no_rank_table(env): variables(env, RANK_TABLE_FILE=str(env.folder / "none.js
 def alloc_conf(env): variables(env, PYTORCH_NPU_ALLOC_CONF="expandable_segments:True,max_split_size_mb:64")
 
 
+@fault("alloc-conf", "garbage")
+def alloc_conf_unreadable(env): variables(env, PYTORCH_NPU_ALLOC_CONF="garbage")
+
+
+@fault("alloc-conf", "max_split_size_mb:5")
+def alloc_conf_small(env): variables(env, PYTORCH_NPU_ALLOC_CONF="max_split_size_mb:5")
+
+
 @fault("saturation-refused", "INF_NAN_MODE_ENABLE=0")
 def saturation(env): variables(env, INF_NAN_MODE_ENABLE="0")
 
@@ -503,12 +511,15 @@ def test_redact_takes_out_names_and_secrets(env):
     env.healthy()
     variables(env, TORCH_API_TOKEN="s3cr3t-value", MASTER_ADDR="203.0.113.77", MASTER_PORT="29500", USER="somebody-here",
               ANYNPU_NOTE="tcp://198.51.100.4:29500 127.0.0.1 9.1.0.1", ASCEND_LICENSE_KEY="k3y-value")
+    variables(env, ANYNPU_FOLDER="/home/another-user/lib")
     host = os.uname().nodename
     for form in ("--markdown", "--json"):
         shown = env.doctor(form).out
         assert "203.0.113.77" in shown and str(env.folder) in shown and "s3cr3t-value" not in shown
         hidden = env.doctor(form, "--redact").out
         assert "127.0.0.1" in hidden and "9.1.0.1" in hidden and "k3y-value" not in shown
+        assert "another-user" in shown and "another-user" not in hidden
+        assert re.search(rf"\b{re.escape(host)}\b", shown) and not re.search(rf"(?<![\w.-]){re.escape(host)}(?![\w.-])", hidden), "a host's name of two letters too"
         for word in ("203.0.113.77", "198.51.100.4", str(env.folder), "s3cr3t-value", "k3y-value", "somebody-here", *([host] if len(host) > 2 else [])):
             assert word not in hidden, word
     json.loads(env.doctor("--json", "--redact").out)

@@ -56,6 +56,7 @@ REPORTS = {  # texts of users' reports -> the cause
     "RuntimeError: Tensors must be contiguous ERR02002": "not-contiguous",
     "RuntimeError: Expected all tensors to be on the same device ERR01002": "device-mixed",
     "EZ9999: Cannot find bin of op Range": "kernel-missing",
+    "ImportError: /usr/lib/libstdc++.so.6: version `GLIBCXX_3.4.29' not found": "cxx-library-old",
 }
 
 
@@ -73,6 +74,22 @@ def test_unknown_things_are_unknown(program):
     assert explain(program, "no such thing at all").returncode == 1
     assert explain(program, "/no/such/file.log").returncode == 1
     assert explain(program).returncode == 64
+
+
+def test_codes_in_a_question_and_a_file_that_is_not_there(program):
+    both = explain(program, "161002 507035").stdout
+    assert "161002 " in both and "507035 " in both, both
+    assert explain(program, "aclnnStatus 561103").stdout.startswith("561103")
+    assert explain(program, "HcclResult 4").stdout.startswith("4 HCCL_E_")
+    assert explain(program, "the answer is 42").returncode == 1
+    done = explain(program, "nofile.log")
+    assert done.returncode == 1 and "nofile.log: No such file" in done.stderr and not done.stdout, done.stdout + done.stderr
+
+
+def test_a_foreign_library_is_not_blamed_on_cann(program):
+    cause = json.loads(explain(program, "--json", "ImportError: libGL.so.1: cannot open shared object file: No such file or directory").stdout)["first_cause"]
+    assert cause["cause"] == "library-foreign"
+    assert json.loads(explain(program, "--json", "ImportError: libatb.so: cannot open shared object file").stdout)["first_cause"]["cause"] == "library-missing"
 
 
 def test_a_folder_of_logs_and_stdin(program, tmp_path):
@@ -127,3 +144,7 @@ def test_operators(program):
     acos = json.loads(explain(program, "--json", "torch.acos").stdout)["functions"][0]["dtypes"]["input"]
     assert "bf16" in acos["910_93"] and "bf16" not in acos["910B"], "the A3's own list"
     assert explain(program, "torch.no_such_operator").returncode == 1
+    svd = json.loads(explain(program, "--json", "torch.linalg.svd").stdout)
+    assert [part["name"] for part in svd["parts"]] == ["_linalg_svd"], svd
+    assert explain(program, "torch.fft.rfft").returncode == 0
+    assert "each with a kernel of its own" not in explain(program, "torch.linalg.solve").stdout

@@ -49,6 +49,13 @@ Cases RaceCases() {
     Fill(two.a, kBytes, two.s);
     Fill(two.a, kBytes, two.t);
   };
+  // The stream is idle when the copy comes, and its source is no pinned memory: it still belongs to the stream.
+  c["race-copy-from-pageable-on-an-idle-stream"] = [] {
+    Two two;
+    const std::vector<char> source(kBytes, 1);
+    OK(aclrtMemcpyAsync(two.a, kBytes, source.data(), kBytes, ACL_MEMCPY_HOST_TO_DEVICE, two.s));
+    Move(two.b, two.a, kBytes, two.t);
+  };
   c["race-reader-behind-writer"] = [] {
     Two two;
     Fill(two.a, kBytes, two.s);

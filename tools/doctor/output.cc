@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "tools/doctor/observe/elf.h"
@@ -216,13 +217,46 @@ std::string WithoutAddresses(const std::string& text) {
   return out;
 }
 
+// Names of one or two letters are replaced too, but only where they stand as a word: "vm" is not "vmlinuz".
+void ReplaceWord(std::string& text, std::string_view word, std::string_view with) {
+  const auto part = [&](size_t i) {
+    return i < text.size() && (isalnum(static_cast<unsigned char>(text[i])) || text[i] == '_');
+  };
+  for (size_t at = 0; !word.empty() && (at = text.find(word, at)) != text.npos;) {
+    if ((at > 0 && part(at - 1)) || part(at + word.size())) {
+      at += word.size();
+    } else {
+      text.replace(at, word.size(), with);
+      at += with.size();
+    }
+  }
+}
+
+// Folders of other users: /home/NAME, /Users/NAME.
+void HideHomes(std::string& text) {
+  for (std::string_view above : {"/home/", "/Users/"}) {
+    for (size_t at = 0; (at = text.find(above, at)) != text.npos;) {
+      at += above.size();
+      size_t end = at;
+      while (end < text.size() && (isalnum(static_cast<unsigned char>(text[end])) || std::strchr("._-", text[end])))
+        ++end;
+      if (end > at) text.replace(at, end - at, "USER");
+    }
+  }
+}
+
 }  // namespace
 
 std::string Redact(std::string text, const Portrait& portrait) {
-  ReplaceAll(text, portrait.system.host, "HOST");
-  ReplaceAll(text, portrait.Env("HOSTNAME"), "HOST");
+  for (const std::string& host : {portrait.system.host, portrait.Env("HOSTNAME")}) {
+    if (host.size() > 2)
+      ReplaceAll(text, host, "HOST");
+    else
+      ReplaceWord(text, host, "HOST");
+  }
   const std::string home = portrait.Env("HOME");
   if (home != "/") ReplaceAll(text, home, "~");
+  HideHomes(text);
   if (portrait.system.user != "root" && !portrait.system.user.starts_with("uid "))
     ReplaceAll(text, portrait.system.user, "USER");
   for (const std::string& address : portrait.system.addresses) {

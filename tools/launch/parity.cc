@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <map>
+#include <set>
 #include <sstream>
 #include <tuple>
 
@@ -92,6 +93,13 @@ std::string OneFinding(size_t n, const ParityFinding& f) {
   return text + fmt::format("     change  {}\n     source  {}\n", f.change, f.source);
 }
 
+// One call at one place may have several findings: each of its tensors has a type that the card refuses.
+size_t CallsOf(const std::vector<ParityFinding>& findings) {
+  std::set<std::pair<std::string_view, std::string_view>> calls;
+  for (const ParityFinding& f : findings) calls.emplace(f.call, f.where);
+  return calls.size();
+}
+
 std::string UnknownText(const ParityReport& report, const std::string& soc) {
   std::string text;
   for (const auto& [what, words] : kUnknown) {
@@ -122,11 +130,12 @@ std::string ParityText(const ParityReport& report, const std::string& soc, bool 
         fmt::format("anynpu parity: nothing of what {} is known to refuse was met ({} calls of operators looked at).\n",
                     soc, report.looked);
   } else {
-    text = fmt::format("anynpu parity: {} {} {}:\n", report.findings.size(),
-                       report.findings.size() == 1 ? "call" : "calls",
-                       refused ? (report.findings.size() == 1 ? "was refused as " : "were refused as ") + soc +
-                                     (report.findings.size() == 1 ? " refuses it" : " refuses them")
-                               : "would have failed on " + soc);
+    const size_t calls = CallsOf(report.findings), reasons = report.findings.size();
+    text = fmt::format("anynpu parity: {} {} {}{}:\n", calls, calls == 1 ? "call" : "calls",
+                       refused ? (calls == 1 ? "was refused as " : "were refused as ") + soc +
+                                     (calls == 1 ? " refuses it" : " refuses them")
+                               : "would have failed on " + soc,
+                       reasons > calls ? fmt::format(", for {} reasons", reasons) : "");
     size_t n = 0;
     for (const ParityFinding& f : report.findings) text += OneFinding(++n, f);
     if (report.left_out > 0) text += fmt::format("     and {} more that are not listed\n", report.left_out);

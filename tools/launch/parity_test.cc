@@ -43,6 +43,15 @@ TEST_F(ParityTest, FindingsOfSeveralProcessesAreAdded) {
           HasSubstr("Unknown of Ascend910B4, and so not refused:\n  functions without facts: 6 calls of aclnnNew\n")));
 }
 
+TEST_F(ParityTest, ACallWithSeveralReasonsIsOneCall) {
+  const std::string other =
+      "finding\t2\tdtype\t161002\taclnnMatmul\tTensor mat2 not implemented for DT_DOUBLE\tconvert mat2\ttrain.py:4 in "
+      "step\tpage\n";
+  Write("parity-1.tsv", kFinding + other + "times\t1\t1\ntimes\t2\t1\n");
+  EXPECT_THAT(ParityText(ReadParity(folder_->path()), "Ascend910B4", /*refused=*/false),
+              HasSubstr("1 call would have failed on Ascend910B4, for 2 reasons:"));
+}
+
 TEST_F(ParityTest, AProcessThatWasKilledLeavesAtLeastWhatItMet) {
   Write("parity-1.tsv", kFinding);
   EXPECT_THAT(ParityText(ReadParity(folder_->path()), "Ascend910B4", true), HasSubstr("at least 1 time"));

@@ -244,12 +244,29 @@ NPU_CHECK(RankTable, "rank-table-missing", kError, kNetwork, "RANK_TABLE_FILE ca
              "unset RANK_TABLE_FILE: torchrun and HCCL negotiate by themselves", {Fix::kUnset, "RANK_TABLE_FILE", ""});
 }
 
-NPU_CHECK(AllocConf, "alloc-conf", kError, kEnvironment, "the allocator's options go together") {
+NPU_CHECK(AllocConf, "alloc-conf", kError, kEnvironment, "the allocator's options can be read and go together") {
   const bool both = portrait.Has("PYTORCH_NPU_ALLOC_CONF") && portrait.Has("PYTORCH_ALLOC_CONF");
   if (both)
     report.Add("PYTORCH_NPU_ALLOC_CONF and PYTORCH_ALLOC_CONF are both set; torch_npu refuses that",
                "unset PYTORCH_ALLOC_CONF", {Fix::kUnset, "PYTORCH_ALLOC_CONF", ""});
   const std::string conf = portrait.Env("PYTORCH_NPU_ALLOC_CONF") + "," + portrait.Env("PYTORCH_ALLOC_CONF");
+  for (std::string_view option : Split(conf, ',')) {
+    option = Trim(option);
+    const size_t colon = option.find(':');
+    const std::string_view name = Trim(option.substr(0, colon));
+    const std::string value(colon == option.npos ? std::string_view() : Trim(option.substr(colon + 1)));
+    // A list in brackets holds commas of its own; torch reads it, not we.
+    if (option.empty() || Contains(conf, "[")) continue;
+    std::string wrong;
+    if (value.empty()) wrong = "is no NAME:VALUE";
+    if (name == "max_split_size_mb" && Number(value).value_or(0) < 20)
+      wrong = "is refused: it takes a number of 20 or more";
+    if (name == "expandable_segments" && value != "True" && value != "False")
+      wrong = "is refused: it takes True or False";
+    if (!wrong.empty())
+      report.Add(fmt::format("the allocator's option \"{}\" {}; torch_npu ends at its first call", option, wrong),
+                 "export PYTORCH_NPU_ALLOC_CONF=expandable_segments:True, or unset it");
+  }
   if (!Contains(Lower(conf), "expandable_segments:true")) return;
   for (std::string_view other : {"max_split_size_mb", "garbage_collection_threshold"}) {
     if (Contains(conf, other))

@@ -158,8 +158,13 @@ void PrintOperator(const Operator& op, Language language, const std::string& ind
         "CPU：没有注册 NPU kernel；torch_npu 告警后拷回 CPU 计算"}},
       {"unknown", {"unknown: torch 2.13 has no operator of that name", "未知：torch 2.13 没有该名字的算子"}}};
   const std::string state = op.State();
+  static const Words kOthers = {
+      "composed: torch computes it from other operators, which are not listed here; a run shows them: anynpu trace",
+      "组合：由其他算子组合而成，此处未列出；运行 anynpu trace 可查看"};
+  if (state == "composed" && op.parts.empty()) fmt::print("{}{}: {}\n", indent, op.asked, Heading(language, kOthers));
   for (const auto& [name, words] : kStates) {
-    if (name == state) fmt::print("{}{}: {}\n", indent, op.asked, Heading(language, words));
+    if (name == state && (state != "composed" || !op.parts.empty()))
+      fmt::print("{}{}: {}\n", indent, op.asked, Heading(language, words));
   }
   for (const Function& function : op.functions) PrintTypes(function);
   for (const Operator& part : op.parts) PrintOperator(part, language, indent + "  ");
@@ -179,6 +184,35 @@ json Json(const Operator& op) {
   }
   for (const Operator& part : op.parts) out["parts"].push_back(Json(part));
   return out;
+}
+
+// Codes that stand in a text as words of their own; small numbers only behind the name of their family.
+std::vector<const Answer*> CodesIn(std::string_view text) {
+  std::vector<const Answer*> found;
+  std::string_view before;
+  for (size_t at = 0; at < text.size();) {
+    const auto word = [&](size_t i) {
+      return i < text.size() && (isalnum(static_cast<unsigned char>(text[i])) || text[i] == '_');
+    };
+    if (!word(at)) {
+      ++at;
+      continue;
+    }
+    size_t end = at;
+    while (word(end)) ++end;
+    const bool negative = at > 0 && text[at - 1] == '-';
+    const std::string_view now = text.substr(at, end - at);
+    const Knowledge& knowledge = Knowledge::Get();
+    if (now.size() > 4 || negative) {
+      const auto answers = knowledge.Find(negative ? text.substr(at - 1, end - at + 1) : now);
+      found.insert(found.end(), answers.begin(), answers.end());
+    } else if (Lower(before) == "hcclresult") {
+      if (const Answer* answer = knowledge.Find("hccl", now)) found.push_back(answer);
+    }
+    before = now;
+    at = end;
+  }
+  return found;
 }
 
 // Regular files below a folder, sorted; a folder that cannot be read is skipped.
@@ -266,6 +300,16 @@ int Explain(const std::vector<std::string>& words) {
     return op.State() == "unknown" ? kUnknown : 0;
   }
   for (std::string_view line : Split(text, '\n')) reader.ReadLine(line);
+  if (!as_json && !reader.Conclude().cause) {
+    if (given.size() == 1 && text.find(' ') == text.npos && (text.ends_with(".log") || text.ends_with(".txt"))) {
+      fmt::print(stderr, "anynpu explain: {}: No such file or directory\n", Clean(text));
+      return kUnknown;
+    }
+    // "161002 507035", "aclnnStatus 561103": in a log such numbers may be anything, here somebody asks about them.
+    const std::vector<const Answer*> asked = CodesIn(text);
+    for (const Answer* answer : asked) Print(language, *answer, "");
+    if (!asked.empty()) return 0;
+  }
   return Report(reader, language, as_json);
 }
 

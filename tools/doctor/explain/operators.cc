@@ -1,5 +1,7 @@
 #include "tools/doctor/explain/operators.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -121,6 +123,13 @@ Operator Describe(std::string_view asked) {
   }
   if (name.starts_with("aclnn")) return {std::string(asked), std::string(name), "", FunctionsOf(name), {}};
   name = Base(name);
+  // torch.fft.fft is fft_fft, torch.linalg.norm linalg_norm, torch.special.erf special_erf.
+  std::string within;
+  for (std::string_view space : {"fft", "linalg", "special"}) {
+    const std::string full = fmt::format("{}_{}", space, name);
+    if (asked.starts_with(fmt::format("torch.{}.", space)) && !KernelOf(full).empty() && KernelOf(name) != "npu")
+      name = within = full;
+  }
   if (KernelOf(name) != "npu") {
     for (const Row& row : Tables::Get().aliases.rows()) {
       if (row["name"] != name) continue;
