@@ -12,15 +12,25 @@ void StartFrom(const Call& c, const Tensor& self, const Tensor& out) {
   if (OverlapOf(self, out) != Overlap::kSame) simd::Copy(self, out, c.parallel);
 }
 
-Status ReadIndexList(std::string_view op, std::span<const Tensor> list, int self_rank, IndexList* out) {
+namespace {
+
+// Whether index `d` stands for a full slice: a tensor without elements does, unless every index is empty and of rank 1
+// or more by broadcasting. `masked` has an entry for each index when masks were among them: what a mask selects is an
+// index also when it is nothing.
+bool IsSlice(std::span<const Tensor> list, const std::vector<bool>& masked, size_t d) {
+  if (list[d].dtype == DType::none) return true;
+  return list[d].Numel() == 0 && list[d].rank <= 1 && (masked.empty() || !masked[d]);
+}
+
+Status ReadIndices(std::string_view op, std::span<const Tensor> list, int self_rank, const std::vector<bool>& masked,
+                   IndexList* out) {
   if (static_cast<int>(list.size()) > self_rank) {
     return Error(Code::kInvalidParam, "{}: indices has {} tensors, but self has {} dimensions.", op, list.size(), self_rank)
         .Remedy("Give one index for each leading dimension at most.");
   }
-  // A tensor without elements stands for a full slice, unless every index is empty and of rank 1 or more by broadcasting.
   for (size_t d = 0; d < list.size(); ++d) {
     const Tensor& t = list[d];
-    if (t.dtype == DType::none || (t.Numel() == 0 && t.rank <= 1)) continue;
+    if (IsSlice(list, masked, d)) continue;
     if (!IsInt(t.dtype)) {
       return Error(Code::kInvalidParam, "{}: indices[{}] is {}, but must be int32 or int64.", op, d, Name(t.dtype))
           .Remedy("Cast it.");
@@ -46,6 +56,12 @@ Status ReadIndexList(std::string_view op, std::span<const Tensor> list, int self
   return {};
 }
 
+}  // namespace
+
+Status ReadIndexList(std::string_view op, std::span<const Tensor> list, int self_rank, IndexList* out) {
+  return ReadIndices(op, list, self_rank, {}, out);
+}
+
 bool HasMask(std::span<const Tensor> list) {
   return std::any_of(list.begin(), list.end(), [](const Tensor& t) {
     return (t.dtype == DType::b8 || t.dtype == DType::u8) && !(t.Numel() == 0 && t.rank <= 1);
@@ -55,9 +71,11 @@ bool HasMask(std::span<const Tensor> list) {
 Status ReadIndexList(const Call& c, std::span<const Tensor> list, const Tensor& self, IndexList* out) {
   if (!HasMask(list)) return ReadIndexList(c.op.name, list, self.rank, out);
   std::vector<Tensor> given;
+  std::vector<bool> masked;
   for (size_t i = 0; i < list.size(); ++i) {
     if (!HasMask(list.subspan(i, 1))) {
       given.push_back(list[i]);
+      masked.push_back(false);
       continue;
     }
     const Tensor& mask = list[i];
@@ -74,11 +92,11 @@ Status ReadIndexList(const Call& c, std::span<const Tensor> list, const Tensor& 
     const int64_t count = simd::Nonzero(mask, found.data(), true, c.parallel);
     for (int d = 0; d < mask.rank; ++d) {
       given.push_back(MakeContiguous(found.data() + d * count, DType::i64, std::array<int64_t, 1>{count}));
+      masked.push_back(true);
     }
     out->coordinates.push_back(std::move(found));
   }
-  NPU_TRY(ReadIndexList(c.op.name, given, self.rank, out));
-  return {};
+  return ReadIndices(c.op.name, given, self.rank, masked, out);
 }
 
 Dims IndexedShape(const Tensor& self, const IndexList& list) {

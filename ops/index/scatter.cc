@@ -354,6 +354,8 @@ NPU_OP(IndexPutImpl) =
           NPU_TRY(ReadIndexList(c, c.args[IndexPutImpl::indices], self, &list));
           if (list.dims.empty() || list.shape.Numel() == 0) return {};
           const Dims selected = IndexedShape(self, list);
+          if (IsComplex(self.dtype) && selected.rank == kMaxRank)
+            return NotYet(c.op.name, fmt::format("complex values of {} dimensions are not put", selected.rank));
           if (!npu::ExpandsTo(c.args[IndexPutImpl::values].Shape(), selected.Span())) {
             return Error(Code::kTaskException, "{}: values has shape {}, which cannot be expanded to the selection, {}.", c.op.name,
                          ShapeText(c.args[IndexPutImpl::values].Shape()), ShapeText(selected.Span()))

@@ -155,3 +155,11 @@ def test_masks_of_other_sizes_are_refused():
         lib("aclnnIndex", self=draw((4, 5)), indices=[torch.ones(3, dtype=torch.bool)], out=torch.zeros(3, 5))
     with pytest.raises(Failure, match="the selection has .2, 5."):
         lib("aclnnIndex", self=draw((4, 5)), indices=[torch.tensor([True, False, True, False])], out=torch.zeros(3, 5))
+
+
+def test_a_mask_that_is_false_everywhere_selects_nothing_beside_another_index():
+    x = draw((4, 5), torch.float32)
+    got = x.clone()
+    lib("aclnnIndexPutImpl", selfRef=got, indices=[torch.zeros(4, dtype=torch.bool), torch.zeros(1, dtype=torch.int64)], values=draw((1,), torch.float32),
+        accumulate=False, unsafe=False)
+    assert torch.equal(got, x)
