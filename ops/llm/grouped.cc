@@ -20,10 +20,6 @@ using abi::GroupedMatmul, abi::GroupedMatmulV4, abi::GroupedMatmulV5, abi::Group
 
 size_t U(int64_t i) { return static_cast<size_t>(i); }
 
-struct Group {
-  Tensor x, w, y;
-};
-
 Tensor Rows(const Tensor& t, int64_t begin, int64_t end) {
   Tensor s = t;
   s.data = simd::At(t.data, t.dtype, begin * t.strides[0]);
@@ -71,6 +67,14 @@ Status CheckLists(const Planning& p, std::span<const Tensor> x, std::span<const 
     return p.Refuse("bias has {} tensors for {} weights.", bias.size(), experts).Remedy("There is one for each.");
   for (int64_t e = 0; e < experts; ++e) {
     const Tensor w = WeightOf(weight, e);
+    if (!bias.empty()) {
+      const bool shared = bias.size() == 1 && experts > 1;
+      const Tensor& b = bias[shared ? 0 : U(e)];
+      const int64_t columns = SizeAt(w, 0);
+      if (SizeAt(b, 0) != columns || b.Numel() != (shared ? experts * columns : columns))
+        return p.Refuse("group {} has a bias of shape {} for {} columns.", e, ShapeText(b.Shape()), columns)
+            .Remedy("There is one value for each column.");
+    }
     const Tensor &in = x[single_x ? 0 : U(e)], &out = y[single_y ? 0 : U(e)];
     if (w.rank != 2 || SizeAt(in, 0) != w.shape[0] || SizeAt(out, 0) != w.shape[1])
       return p
@@ -121,7 +125,7 @@ float Activated(float v, int64_t type) {
 // One group with int8 weights or an activation, in float32 rows.
 Status RunGroup(const Call& c, const Extras& extras, int64_t e, int64_t first_row, const Tensor& x, const Tensor& w, const Tensor* bias,
                 const Tensor& y) {
-  const int64_t m = x.Numel() / std::max<int64_t>(1, SizeAt(x, 0)), k = w.shape[0], n = w.shape[1];
+  const int64_t k = w.shape[0], n = w.shape[1], m = y.Numel() / n;
   const Tensor in = x.rank == 2 ? x : MakeContiguous(x.data, x.dtype, std::array<int64_t, 2>{m, k});
   simd::Scratch<float> rows(m * n);
   const Tensor result = MakeContiguous(rows.data(), DType::f32, std::array<int64_t, 2>{m, n});
@@ -187,7 +191,7 @@ Status RunGroups(const Call& c, std::span<const Tensor> x, std::span<const Tenso
     int64_t rows = in.shape[0];
     if (U(e) < ends.size()) rows = ends[U(e)] - (e == 0 ? 0 : ends[U(e - 1)]);
     if (single_x || single_y) {
-      if (rows < 0 || (single_x && x_row + rows > in.shape[0]) || (single_y && y_row + rows > out.shape[0])) {
+      if (rows < 0 || (single_x && rows > in.shape[0] - x_row) || (single_y && rows > out.shape[0] - y_row)) {
         return Error(Code::kTaskException, "{}: group {} has {} rows from row {}.", c.op.name, e, rows, x_row)
             .Remedy("groupList divides the rows of x.");
       }
@@ -196,6 +200,11 @@ Status RunGroups(const Call& c, std::span<const Tensor> x, std::span<const Tenso
     }
     x_row += rows, y_row += rows;
     if (out.Numel() == 0) continue;
+    const int64_t given = in.Numel() / std::max<int64_t>(1, SizeAt(in, 0)), made = out.Numel() / SizeAt(out, 0);
+    if (SizeAt(in, 0) > 0 && given != made) {
+      return Error(Code::kTaskException, "{}: group {} has {} rows and a result of {}.", c.op.name, e, given, made)
+          .Remedy("A result has the rows of its group.");
+    }
     ProductTerms terms;
     Tensor addend;
     if (!bias.empty()) {
@@ -238,7 +247,7 @@ Status WantInnerGroups(const Planning& p, const Tensor& x, const Tensor& weight,
   const int64_t groups = list->shape[0];
   bool fits = x.rank == 2 && weight.rank == 2 && x.shape[1] == weight.shape[0] && IsFloat(x.dtype) && IsFloat(weight.dtype);
   fits = fits && (y.size() == 1 && y[0].rank == 3 ? y[0].shape[0] == groups : static_cast<int64_t>(y.size()) == groups);
-  for (const Tensor& t : y) fits = fits && t.dtype != DType::none && IsFloat(t.dtype) && SizeAt(t, 1) == x.shape[0] && SizeAt(t, 0) == weight.shape[1];
+  for (const Tensor& t : y) fits = fits && t.rank == (y.size() == 1 && y[0].rank == 3 ? 3 : 2) && t.dtype != DType::none && IsFloat(t.dtype) && SizeAt(t, 1) == x.shape[0] && SizeAt(t, 0) == weight.shape[1];
   if (fits) return {};
   return p.Refuse("x of shape {} and weight of shape {} are multiplied in {} groups of the inner size.", ShapeText(x.Shape()), ShapeText(weight.Shape()), groups)
       .Remedy("x is [m, k], weight [k, n], both of floats, and the result [groups, m, n].");
@@ -262,6 +271,12 @@ bool Given(std::span<const Tensor> list) { return !list.empty() && list[0].dtype
 Status CheckTypes(const Planning& p, std::span<const Tensor> x, std::span<const Tensor> weight, const Extras& extras, std::span<const Tensor> y) {
   const bool bytes = x[0].dtype == DType::i8, kept = weight[0].dtype == DType::i8;
   const int64_t columns = SizeAt(weight[0], 0), experts = Experts(weight);
+  bool alike = true;  // columns
+  for (const auto list : {x, weight, y})
+    for (const Tensor& t : list)
+      if (t.dtype != list[0].dtype)
+        return NotYet(p.op.name, fmt::format("lists of several types ({} and {}) are not computed", Name(list[0].dtype), Name(t.dtype)));
+  for (const Tensor& t : weight) alike = alike && SizeAt(t, 0) == columns;
   if ((bytes && !kept) || (!kept && !IsFloat(weight[0].dtype)))
     return NotYet(p.op.name, fmt::format("products of {} and {} are not computed", Name(x[0].dtype), Name(weight[0].dtype)));
   if (y[0].dtype == DType::i32 && !bytes) return p.Refuse("the result of floats is int32.").Remedy("Ask for a float type.");
@@ -272,12 +287,21 @@ Status CheckTypes(const Planning& p, std::span<const Tensor> x, std::span<const 
     for (const Tensor& t : list)
       if (!IsFloat(t.dtype)) return NotYet(p.op.name, fmt::format("scales of type {} are not applied", Name(t.dtype)));
     const int64_t have = list[0].Numel();
-    if (list.size() > 1 ? static_cast<int64_t>(list.size()) != experts : have != columns * experts && have != columns && have != 1)
+    bool fits = have == 1 || (alike && (have == columns || have == columns * experts));
+    if (list.size() > 1) {
+      fits = static_cast<int64_t>(list.size()) == experts;
+      for (size_t e = 0; fits && e < list.size(); ++e)
+        fits = list[e].Numel() == 1 || list[e].Numel() == SizeAt(weight[weight.size() == 1 ? 0 : e], 0);
+    }
+    if (!fits)
       return NotYet(p.op.name, fmt::format("scales of shape {} are not applied; one value for each group and column is", ShapeText(list[0].Shape())));
   }
   if (Given(extras.per_token)) {
-    const int64_t rows = x[0].Numel() / std::max<int64_t>(1, SizeAt(x[0], 0));
-    if (!bytes || (extras.per_token.size() == 1 && extras.per_token[0].Numel() != rows))
+    const auto rows_of = [](const Tensor& t) { return t.Numel() / std::max<int64_t>(1, SizeAt(t, 0)); };
+    const int64_t rows = rows_of(x[0]);
+    bool fits = bytes && extras.per_token.size() == x.size();
+    for (size_t i = 0; fits && i < x.size(); ++i) fits = extras.per_token[i].Numel() == rows_of(x[i]);
+    if (!fits)
       return p.Refuse("perTokenScaleOptional has shape {} for {} rows of {}.", ShapeText(extras.per_token[0].Shape()), rows, Name(x[0].dtype))
           .Remedy("There is one for each row of an int8 x.");
   }
@@ -348,8 +372,9 @@ NPU_OP(GroupedMatmul) = Op<GroupedMatmul>()
                             .Prepares([](Planning& p) -> Status {
                               using A = GroupedMatmul;
                               NPU_TRY(RefuseLists(p, {"x", "weight", "biasOptional"}));
-                              return CheckLists(p, p.args[A::x], p.args[A::weight], Bias(p.args[A::biasOptional]),
-                                                p.args[A::y], !p.args[A::groupListOptional].empty());
+                              NPU_TRY(CheckLists(p, p.args[A::x], p.args[A::weight], Bias(p.args[A::biasOptional]),
+                                                 p.args[A::y], !p.args[A::groupListOptional].empty()));
+                              return CheckTypes(p, p.args[A::x], p.args[A::weight], {}, p.args[A::y]);
                             })
                             .Does([](const Call& c) {
                               using A = GroupedMatmul;

@@ -264,7 +264,7 @@ NPU_OP(InplaceScatterUpdate) =
           const auto axis = U(WrapDim(c.args[A::axis], data.rank));
           const Values<int64_t> at(c.args[A::indices], c.parallel);
           for (int64_t b = 0; b < at.size(); ++b) {
-            if (at[b] < 0 || at[b] + updates.shape[axis] > data.shape[axis])
+            if (at[b] < 0 || at[b] > data.shape[axis] - updates.shape[axis])
               return Error(Code::kTaskException, "{}: indices[{}] is {}, but {} of {} places are written from there.",
                            c.op.name, b, at[b], updates.shape[axis], data.shape[axis])
                   .Remedy("Updates end within data.");

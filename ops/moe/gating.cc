@@ -27,6 +27,14 @@ Status WantChosen(const Planning& p, const Tensor& x, int64_t k, std::initialize
   return {};
 }
 
+Status WantFlags(const Planning& p, TensorToken finished, const Tensor& x) {
+  const Tensor* t = p.args.Maybe(finished);
+  const int64_t rows = x.Numel() / std::max<int64_t>(1, SizeAt(x, 0));
+  if (t == nullptr || t->Numel() == rows) return {};
+  return p.Refuse("{} has shape {} for {} rows.", p.ParamName(finished), ShapeText(t->Shape()), rows)
+      .Remedy("There is one for each row.");
+}
+
 // Positions of the k largest; of equal ones the first.
 void Largest(const float* v, int64_t n, int64_t k, std::vector<int64_t>* order) {
   order->resize(U(n));
@@ -86,8 +94,9 @@ NPU_OP(MoeGatingTopKSoftmax) =
         .Uses(MoeGatingTopKSoftmax::k)
         .Tolerance("accumulated")
         .Like("gating_softmax(x, finishedOptional, k)")
-        .Prepares([](Planning& p) {
+        .Prepares([](Planning& p) -> Status {
           using A = MoeGatingTopKSoftmax;
+          NPU_TRY(WantFlags(p, A::finishedOptional, p.args[A::x]));
           return WantChosen(p, p.args[A::x], p.args[A::k], {A::yOut, A::expertIdxOut, A::rowIdxOut});
         })
         .Does([](const Call& c) -> Status {
@@ -127,6 +136,7 @@ NPU_OP(MoeGatingTopKSoftmaxV2) =
           using A = MoeGatingTopKSoftmaxV2;
           if (p.args[A::renorm] != 0 && p.args[A::renorm] != 1)
             return p.Refuse("renorm is {}.", p.args[A::renorm]).Remedy("0 normalises all scores, 1 the chosen ones.");
+          NPU_TRY(WantFlags(p, A::finishedOptional, p.args[A::x]));
           NPU_TRY(WantChosen(p, p.args[A::x], p.args[A::k], {A::yOut, A::expertIdxOut}));
           if (!p.args[A::outputSoftmaxResultFlag] || p.args[A::renorm] == 1 ||
               p.args[A::softmaxResultOutOptional] == nullptr)

@@ -142,6 +142,12 @@ Status WantUnpermuted(const Planning& p, const Tensor& rows, const Tensor& sorte
 
 int64_t Choices(const Tensor* probs) { return probs == nullptr ? 1 : PerToken(*probs); }
 
+Status WantProbs(const Planning& p, const Tensor* probs, const Tensor& sorted) {
+  if (probs == nullptr || probs->Numel() == sorted.Numel()) return {};
+  return p.Refuse("probsOptional has shape {} for {} choices.", ShapeText(probs->Shape()), sorted.Numel())
+      .Remedy("There is one for each choice of each token.");
+}
+
 }  // namespace
 
 NPU_OP(MoeTokenUnpermute) = Op<MoeTokenUnpermute>()
@@ -156,6 +162,7 @@ NPU_OP(MoeTokenUnpermute) = Op<MoeTokenUnpermute>()
                                   using A = MoeTokenUnpermute;
                                   if (p.args[A::paddedMode])
                                     return NotYet(p.op.name, "padded experts are not computed");
+                                  NPU_TRY(WantProbs(p, p.args[A::probsOptional], p.args[A::sortedIndices]));
                                   return WantUnpermuted(p, p.args[A::permutedTokens], p.args[A::sortedIndices],
                                                         Choices(p.args[A::probsOptional]), A::out);
                                 })
@@ -209,6 +216,12 @@ NPU_OP(MoeTokenUnpermuteGrad) =
           if (p.args[A::permuteTokensOptional] == nullptr)
             return Error(Code::kNullPointer, "{}: permuteTokensOptional is null.", p.op.name)
                 .Remedy("The gradient of probs needs it.");
+          NPU_TRY(WantProbs(p, p.args[A::probsOptional], sorted));
+          if (!npu::SameShape(p.args[A::permuteTokensOptional]->Shape(), to.Shape()))
+            return p
+                .Refuse("permuteTokensOptional has shape {} and permutedTokensGradOut {}.",
+                        ShapeText(p.args[A::permuteTokensOptional]->Shape()), ShapeText(to.Shape()))
+                .Remedy("The shapes are equal.");
           return WantShape(p, A::probsGradOut, DimsOf(*p.args[A::probsOptional]), "it is the gradient of probs");
         })
         .Does([](const Call& c) -> Status {

@@ -248,7 +248,7 @@ Status PrepareWeightQuant(Planning& p) {
     return p.Refuse("scales or offsets have shape {} for {} groups of {} columns.", ShapeText(t->Shape()), groups, n)
         .Remedy("Give one value, one for each column, or one for each group and column.");
   }
-  if (const Tensor* bias = p.args[A::biasOptional]; bias != nullptr && bias->Numel() != n)
+  if (const Tensor* bias = p.args[A::biasOptional]; bias != nullptr && (bias->Numel() != n || SizeAt(*bias, 0) != n))
     return p.Refuse("bias has shape {} for {} columns.", ShapeText(bias->Shape()), n)
         .Remedy("Give one value for each column.");
   p.NeedScratch(static_cast<uint64_t>(k * n) * sizeof(float));
@@ -277,7 +277,11 @@ Status RunWeightQuant(const Call& c) {
   Tensor bias;
   if (c.args[A::biasOptional] != nullptr) {
     bias = *c.args[A::biasOptional];
-    if (bias.rank > 1) bias = MakeContiguous(bias.data, bias.dtype, std::array<int64_t, 1>{n});
+    if (bias.rank > 1) {  // its last dimension
+      const int64_t step = bias.strides[U(bias.rank - 1)];
+      bias = MakeContiguous(bias.data, bias.dtype, std::array<int64_t, 1>{n});
+      bias.strides[0] = step;
+    }
     terms.self = &bias, terms.beta = 1;
   }
   return RunProduct(c, c.args[A::x], MakeContiguous(plain, DType::f32, w.Shape()), c.args[A::y], terms);

@@ -39,11 +39,8 @@ Status RunQuant(const Call& c, const Tensor& x, const Tensor& scale, const Tenso
                 int64_t axis, const Tensor& y) {
   const Values<float> in(x, c.parallel);
   const PerColumn factor(scale, c.parallel);
-  std::vector<float> shift(static_cast<size_t>(factor.values.size()), 0.0f);
-  if (offset != nullptr) {
-    const Values<float> given(*offset, c.parallel);
-    for (size_t i = 0; i < shift.size(); ++i) shift[i] = given[given.size() == 1 ? 0 : static_cast<int64_t>(i)];
-  }
+  std::optional<PerColumn> shift;
+  if (offset != nullptr) shift.emplace(*offset, c.parallel);
   Bytes out(y, c.parallel);
   const int d = WrapDim(axis, x.rank);
   const int64_t columns = x.rank == 0 ? 1 : x.shape[static_cast<size_t>(d)], inner = InnerOf(x, d);
@@ -51,7 +48,7 @@ Status RunQuant(const Call& c, const Tensor& x, const Tensor& scale, const Tenso
     for (int64_t i = begin; i < end; ++i) {
       const int64_t column = i / inner % columns;
       const float s = factor[column];
-      out[i] = ToByte(in[i] * (squares ? s * s : s) + shift[shift.size() == 1 ? 0 : static_cast<size_t>(column)], mode);
+      out[i] = ToByte(in[i] * (squares ? s * s : s) + (shift ? (*shift)[column] : 0.0f), mode);
     }
   });
   return {};

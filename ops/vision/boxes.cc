@@ -25,7 +25,7 @@ struct Grid {
 template <class F>
 void Around(const Grid& g, float y, float x, F&& f) {
   const auto h = static_cast<float>(g.height), w = static_cast<float>(g.width);
-  if (!(y >= -1 && y <= h && x >= -1 && x <= w)) return;
+  if (g.height < 1 || g.width < 1 || !(y >= -1 && y <= h && x >= -1 && x <= w)) return;
   y = std::max(y, 0.0f), x = std::max(x, 0.0f);
   auto y0 = static_cast<int64_t>(y), x0 = static_cast<int64_t>(x);
   int64_t y1 = y0 + 1, x1 = x0 + 1;
