@@ -89,7 +89,10 @@ bool GroupOp::AllPosted() {
   return true;
 }
 
-bool GroupOp::Ready() { return state_ != State::kTurn && (state_ != State::kLines || AllPosted()); }
+bool GroupOp::Ready() {
+  if (state_ == State::kTurn) return finished_->load(std::memory_order_acquire) == seq_ - 1;
+  return state_ != State::kLines || AllPosted();
+}
 
 bool GroupOp::AllReached(uint64_t step) {
   for (; next_ < team_.size; ++next_) {

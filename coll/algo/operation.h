@@ -45,7 +45,7 @@ class Operation {
   virtual ~Operation() = default;
   // Shows the peers what this rank gives, if its turn has come, and moves no data.
   virtual Status Start() = 0;
-  // Whether Advance has something to do: false while it waits for what Start of the peers shows.
+  // Whether Advance has something to do: false while it waits for its turn or for what Start of the peers shows.
   virtual bool Ready() = 0;
   virtual Status Advance(Parallel& parallel, bool* done) = 0;
   // The ranks that the next step needs something from. Empty when it waits for an earlier call of this rank.

@@ -29,8 +29,9 @@ Result<MeetingPoint> OpenMeeting(const Settings& settings);
 // at Member::address and port.
 Status ServeAt(const Communicator& parent, const std::string& id);
 
-// Blobs of some ranks of a communicator, in their order, exchanged outside its streams. `ranks` is the same ascending list
-// on each of them, `about` the same text and new each time. Blocks until all have come, at most the connect limit.
+// Blobs of some ranks of a communicator, in their order, exchanged outside its streams: as many times as many bytes as
+// this one has, else it fails. `ranks` is the same ascending list on each of them, `about` the same text and new each
+// time. Blocks until all have come, at most the connect limit.
 Result<std::vector<std::byte>> Exchange(const Communicator& comm, std::span<const uint32_t> ranks,
                                         const std::string& about, std::span<const std::byte> blob);
 

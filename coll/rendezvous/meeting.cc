@@ -40,9 +40,11 @@ class Server {
     for (auto fd = seats_.rbegin(); fd != seats_.rend(); ++fd) {
       if (!fd->fd) continue;
       static_cast<void>(SendFailure(fd->fd.get(), status, Deadline::In(kGrace)));
-      // What was sent to us and not read would turn the end into a reset, which throws the text away.
+      // What was sent to us and not read would turn the end into a reset, which throws the text away. A rank sends one
+      // blob; one that goes on is not listened to for ever.
       char unread[4096];
-      while (::recv(fd->fd.get(), unread, sizeof unread, MSG_DONTWAIT) > 0) {
+      for (uint32_t n = 0; n <= kMostBlob / sizeof unread; ++n) {
+        if (::recv(fd->fd.get(), unread, sizeof unread, MSG_DONTWAIT) <= 0) break;
       }
     }
   }

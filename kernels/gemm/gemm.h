@@ -4,10 +4,10 @@
 //   p.a = {x, DType::f32, /*row=*/4, /*col=*/1};  p.b = {w, DType::f32, 1, 4};  p.c = {y, DType::f32, 16, 1};
 //   NPU_TRY(gemm::Gemm(parallel, p));
 //
-// f16 and bf16 are multiplied and summed in f32 and rounded once, and may be mixed with f32. f64, complex and the integer
-// types need all operands in one type; integers wrap, c64 is summed in c128. With beta == 0, `self` is not read. k == 0 gives beta * self. c may be
-// the memory of self when both have the same strides; it must not overlap a or b. The result does not depend on the
-// number of workers. The only failure is that the host has no memory for packing.
+// f16 and bf16 are multiplied and summed in f32 and rounded once, and may be mixed with f32. f64, complex and the
+// integer types need all operands in one type; integers wrap, c64 is summed in c128. With beta == 0, `self` is not
+// read. k == 0 gives beta * self. c may be the memory of self when both have the same strides; it must not overlap a or
+// b. The result does not depend on the number of workers. The only failure is that the host has no memory for packing.
 #pragma once
 
 #include <array>

@@ -2,6 +2,7 @@
 // memory, so a window changes no result; an exchange maps the peers' memory and gives it its pages, which the first
 // collective would do otherwise.
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <mutex>
 #include <set>
@@ -54,6 +55,11 @@ Result<Ref<Window>> MakeWindow(const Ref<Client>& client, void* address, uint64_
   return Ref<Window>::Adopt(new Window(client, address, bytes, place));
 }
 
+Status NoHandle(const char* function) {
+  return Error(Code::kResourceExhausted, "{}: no handle is left for a window.", function)
+      .Remedy("Deregister windows that are no longer used.");
+}
+
 Status Meet(const Window& window, const std::vector<uint32_t>& ranks, const std::string& about,
             std::vector<coll::Place>* places, const char* function) {
   const Ref<coll::Communicator> comm = window.client->comm();
@@ -93,7 +99,7 @@ Status HcclCommRegister(HcclComm comm, void* addr, uint64_t size, void** handle,
   NPU_ASSIGN(const Ref<hccl::Client> client, hccl::Find(comm, __func__));
   NPU_ASSIGN(Ref<hccl::Window> window, hccl::MakeWindow(client, addr, size, __func__));
   *handle = hccl::Windows().Add(std::move(window));
-  return {};
+  return *handle != nullptr ? Status() : hccl::NoHandle(__func__);
 }
 
 Status HcclCommDeregister(HcclComm comm, void* handle) {
@@ -153,7 +159,7 @@ Status HcclCommSymWinRegister(HcclComm comm, void* addr, uint64_t size, HcclComm
     }
   }
   *winHandle = hccl::Symmetric().Add(std::move(window));
-  return {};
+  return *winHandle != nullptr ? Status() : hccl::NoHandle(__func__);
 }
 
 Status HcclCommSymWinDeregister(HcclCommSymWindow winHandle) {
@@ -173,10 +179,11 @@ Status HcclCommSymWinGet(HcclComm comm, void* ptr, size_t size, HcclCommSymWindo
   void* found = nullptr;
   if (client->comm()->size() > 1) {
     hccl::Symmetric().ForEach([&](void* raw, const Ref<hccl::Window>& window) {
-      const bool inside = at >= window->address && at + size <= window->address + window->bytes;
-      if (found != nullptr || window->client.get() != client.get() || !inside) return;
+      if (found != nullptr || window->client.get() != client.get() || at < window->address) return;
+      const auto begin = static_cast<uint64_t>(at - window->address);
+      if (begin > window->bytes || size > window->bytes - begin) return;
       found = raw;
-      *offset = static_cast<size_t>(at - window->address);
+      *offset = begin;
     });
   }
   if (found == nullptr) {

@@ -155,13 +155,9 @@ TEST(Body, DISABLED_Resume) {
   aclrtStream fresh = nullptr;
   HCCL_OK(aclrtCreateStream(&fresh));
   // Recovery begins when all have stopped. Rank 0 had no call under way: the others' state tells it what to do.
-  const std::string stopped = std::string(std::getenv("HCCL_TEST_DIRECTORY")) + "/root";
-  std::ofstream(stopped + std::to_string(p.rank + 1)) << "stopped";
-  for (int r = 0; r < p.ranks; ++r) {
-    while (::access((stopped + std::to_string(r + 1)).c_str(), R_OK) != 0) {
-      std::this_thread::sleep_for(milliseconds(1));
-    }
-  }
+  p.Tell(4 + p.rank);
+  for (int r = 0; r < p.ranks; ++r) p.Await(4 + r);
+  ASSERT_FALSE(::testing::Test::HasFatalFailure());
   HCCL_OK(HcclCommResume(comm));
   SumOf(p, comm, in.at(), out.at(), 200000, 9, fresh);
   // A rank that is gone does not come back.
