@@ -131,7 +131,7 @@ def test_article_and_levels_train_as_float32_does(machine, apex):
         for device in ("cpu", "npu"):
             run = out[level][device]
             assert [run[k] for k in ("inside", "weights", "norm", "masters", "saved", "scale")] == [inside, weights, norm, masters, f32, scale], (level, device, run)
-            assert run["losses"][-4] < run["losses"][0]
+            assert sum(run["losses"][-4:]) < sum(run["losses"][:4])  # the same four batches
         runs = [out[level]["npu"]["losses"]] + ([out["article"]] if level == "O1" else [])
         for step, (t, c) in enumerate(zip(out["truth"]["losses"], out[level]["cpu"]["losses"])):
             unit = max(unit, abs(c - t))
