@@ -1,21 +1,26 @@
-"""Names of all exported C functions -> gen/inject/call_names.cc: what `anynpu inject call` may name.
+"""Names of the C functions that return a status -> gen/inject/call_names.cc: what `anynpu inject call` may name.
 
-    call_names.py ABI_FOLDER OUT_FOLDER
+    call_names.py ABI_FOLDER OUT_FOLDER OPERATORS_FOLDER
 """
 from __future__ import annotations
 
 import pathlib
 import sys
 
+from aclnn import defined_operators, read_rows
 from prototypes import read_functions
-from tables import read_table, write_if_changed
+from tables import write_if_changed
+
+# They return what an earlier call met, not how they went themselves.
+NO_STATUS = {"aclrtGetLastError", "aclrtPeekAtLastError"}
 
 
-def main(abi: str, out: str) -> None:
+def main(abi: str, out: str, operators: str) -> None:
     folder = pathlib.Path(abi)
-    names = {f.name for f in read_functions(folder) if f.state != "absent"}
-    for row in read_table(folder / "aclnn.tsv", ["name"]):
-        names |= {row["name"], row["name"] + "GetWorkspaceSize"}
+    names = {f.name for f in read_functions(folder) if f.state != "absent" and f.status} - NO_STATUS
+    rows = {row.name: row for row in read_rows(folder / "aclnn.tsv")}
+    for row in defined_operators(sorted(pathlib.Path(operators).rglob("*.cc")), rows):
+        names |= {row.symbol, row.symbol + "GetWorkspaceSize"}
     lines = "".join(f'    "{name}",\n' for name in sorted(names))
     write_if_changed(
         pathlib.Path(out) / "call_names.cc",

@@ -38,10 +38,20 @@ def test_a_typo_is_an_error_that_names_the_nearest(machine):
                   ("card-lost", "--card", "x"), ("card-lost", "--bogus"), ("error-code", "--code", "xyz"), ("call", "--call", "aclrtMalloc", "--code", "0x1g"),
                   ("link-down", "--period", "5"), ("packet-loss", "--probability", "0"), ("call", "--call", "aclrtMalloc", "--code", "5", "--card", "0"), ()):
         assert machine("inject", *words).returncode in (1, 2), words
+    # Numbers that an unsigned number would take for others, and faults that would never act.
+    for words in (("packet-loss", "--amount", "-5"), ("hang", "--after", "-1"), ("link-flapping", "--period", "-5"), ("ecc-double", "--seed", "-1"),
+                  ("ecc-single", "--times", "-1"), ("ecc-single", "--times", "99999999999999999999"), ("pcie-degraded", "--amount", "0"),
+                  ("packet-loss", "--probability", "1e-9"), ("call", "--call", "aclGetRecentErrMsg", "--code", "5"),
+                  ("call", "--call", "aclrtGetLastError", "--code", "5"), ("call", "--call", "aclnnApplyAdam", "--code", "5"),
+                  ("call", "--call", "aclrtMalloc", "--code", "5", "--nth", "0")):
+        done = machine("inject", *words)
+        assert done.returncode == 2 and len(done.stderr) < 300, (words, done.stderr)
+    assert "--call is needed" in machine("inject", "call", "--code", "1").stderr
     assert machine("inject", "card-lost", "--card", "7").returncode == 1
     assert "no faults" in machine("faults").stdout
     assert machine("clear").returncode == 2
     assert machine("clear", "bogus").returncode == 2
+    assert machine("clear", "slow", "--all").returncode == 2
     assert machine("clear", "77").returncode == 1
 
 

@@ -186,7 +186,8 @@ def test_hccn_conf_gives_addresses(machine, tmp_path):
     conf.write_text("address_0=10.1.2.3\nnetmask_0=255.255.0.0\n")
     assert machine.inside("hccn_tool", "-i", "0", "-ip", "-g", ANYNPU_HCCN_CONF=str(conf)).stdout == "ipaddr:10.1.2.3\nnetmask:255.255.0.0\n"
     conf.write_text("address_0=banana\n")
-    assert machine.inside("hccn_tool", "-i", "0", "-ip", "-g", ANYNPU_HCCN_CONF=str(conf)).returncode == 1
+    done = machine.inside("hccn_tool", "-i", "0", "-ip", "-g", ANYNPU_HCCN_CONF=str(conf))
+    assert done.returncode == 1 and "hccn.conf" in done.stdout, done.stdout
 
 
 def test_containers_without_a_driver_get_minus_8005(machine):

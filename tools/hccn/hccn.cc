@@ -19,6 +19,8 @@ namespace {
 using smi::ChipId;
 using smi::Dcmi;
 
+constexpr int kNoAddress = -8014;  // DCMI_ERR_CODE_FILE_OPERATE_FAIL: its file has none, or none that is an address
+
 constexpr const char* kHelp =
     "Usage: hccn_tool -i DEVICE QUESTION -g\n"
     "  -ip          address and netmask\n"
@@ -49,8 +51,11 @@ std::string Text(const dcmi_ip_addr& address) {
 
 int Ip(Port& port) {
   dcmi_ip_addr ip{}, mask{};
-  if (int code = NPU_DCMI(port.dcmi, dcmi_get_device_ip, port.id.card, port.id.chip, DCMI_ROCE_PORT, 0, &ip, &mask))
+  if (int code = NPU_DCMI(port.dcmi, dcmi_get_device_ip, port.id.card, port.id.chip, DCMI_ROCE_PORT, 0, &ip, &mask)) {
+    if (code == kNoAddress)
+      std::puts("hccn_tool: the driver has no valid address of this device; see /etc/hccn.conf (ANYNPU_HCCN_CONF).");
     return code;
+  }
   fmt::print("ipaddr:{}\nnetmask:{}\n", Text(ip), Text(mask));
   return 0;
 }

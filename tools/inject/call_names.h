@@ -1,4 +1,4 @@
-// Every function that our libraries export, sorted.
+// Every function of our libraries that returns a status, sorted: what can be made to fail.
 #pragma once
 
 #include <span>

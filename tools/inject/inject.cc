@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -19,6 +20,7 @@ namespace npu::inject {
 namespace {
 
 constexpr int kRefused = 1, kUsage = 2;
+constexpr uint64_t kMostCounted = 1'000'000'000'000;  // of calls, errors, bytes a second
 
 int Fail(const Status& status, int code) {
   fmt::print(stderr, "{}\n", status.Message());
@@ -34,6 +36,18 @@ int Parse(CLI::App& app, const std::vector<std::string>& words, bool* ended) {
     *ended = true;
     return app.exit(e) == 0 ? 0 : kUsage;
   }
+}
+
+// Digits alone: CLI11 reads "-5" and numbers that are too large as some other unsigned number.
+CLI::Validator Whole(uint64_t least, uint64_t most) {
+  return {[=](const std::string& text) {
+            uint64_t value = 0;
+            const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+            const bool fits =
+                failure == std::errc() && end == text.data() + text.size() && value >= least && value <= most;
+            return fits ? std::string() : fmt::format("{} is no whole number from {} to {}", text, least, most);
+          },
+          std::string()};
 }
 
 // The candidates nearest to a word that is none of them, for the error.
@@ -78,7 +92,7 @@ Status CheckCall(const std::string& call) {
   const auto names = CallNames();
   if (std::binary_search(names.begin(), names.end(), std::string_view(call))) return {};
   const std::string nearest = Nearest(call, names);
-  return Error(Code::kInvalidParam, "No library of ours exports a function {:?}.{}", call.substr(0, 60),
+  return Error(Code::kInvalidParam, "There is no function {:?} that returns a status.{}", call.substr(0, 60),
                nearest.empty() ? "" : fmt::format(" Did you mean {}?", nearest));
 }
 
@@ -133,20 +147,23 @@ int Inject(const std::vector<std::string>& words) {
   app.add_option("--rank", spec.rank, "only in processes of this rank (RANK)")
       ->type_name("N")
       ->check(CLI::Range(0, 1 << 20));
-  app.add_option("--after", spec.after, "let so many pieces of work (calls) pass first")->type_name("N");
+  app.add_option("--after", spec.after, "let so many pieces of work (calls) pass first")
+      ->type_name("N")
+      ->check(Whole(0, kMostCounted));
   auto* times =
       app.add_option("--times", spec.times, "act so often (default: once for ECC and call, else until cleared)")
-          ->type_name("N");
-  app.add_option("--probability", spec.chance, "of each match, above 0 up to 1")->type_name("P");
-  app.add_option("--seed", spec.seed, "of the probability")->type_name("N");
+          ->type_name("N")
+          ->check(Whole(0, kMostCounted));
+  app.add_option("--probability", spec.chance, "of each match, 0.000001 to 1")->type_name("P");
+  app.add_option("--seed", spec.seed, "of the probability")->type_name("N")->check(Whole(0, UINT64_MAX));
   app.add_option("--factor", spec.factor, "of slow")->type_name("F");
-  app.add_option("--amount", spec.amount, "see the list below")->type_name("N");
-  app.add_option("--period", spec.period_ms, "of link-flapping, in ms")->type_name("MS");
+  app.add_option("--amount", spec.amount, "see the list below")->type_name("N")->check(Whole(1, kMostCounted));
+  app.add_option("--period", spec.period_ms, "of link-flapping, in ms")->type_name("MS")->check(Whole(20, 86'400'000));
   app.add_option("--call", spec.call, "of call: the function, e.g. aclrtMalloc or aclnnAddGetWorkspaceSize")
       ->type_name("NAME");
   auto* nth_option = app.add_option("--nth", nth, "of call: the number of the call that fails, from 1")
                          ->type_name("N")
-                         ->check(CLI::PositiveNumber);
+                         ->check(Whole(1, kMostCounted));
   app.add_option("--code", code, "of call: what it returns (decimal); of error-code: the code (hexadecimal)")
       ->type_name("CODE");
   app.add_option("--machine", machine, "which machine (default: default)")->type_name("NAME");
@@ -170,7 +187,10 @@ int Inject(const std::vector<std::string>& words) {
   if ((*facts)->amount.empty() && app.count("--amount") > 0) return refuse("it takes no --amount");
   if (spec.kind != device::FaultKind::kLinkFlapping && app.count("--period") > 0)
     return refuse("--period belongs to the fault link-flapping");
+  // The machine counts chances in millionths.
+  if (spec.chance > 0 && spec.chance < 1e-6) return refuse("the probability must be at least 0.000001");
   if (call) {
+    if (spec.call.empty()) return refuse("--call is needed: the function that fails");
     if (Status known = CheckCall(spec.call); !known.ok()) return Fail(known, kUsage);
     if (spec.card >= 0) return refuse("calls belong to no card; use --rank");
     if (nth > 0) spec.after = nth - 1;
@@ -207,6 +227,10 @@ int Clear(const std::vector<std::string>& words) {
   if (const int status = Parse(app, words, &ended); ended) return status;
   if (which.empty() && !all && card < 0) {
     fmt::print(stderr, "anynpu clear: say which: a number, a name, --card N or --all.\n");
+    return kUsage;
+  }
+  if (all && (!which.empty() || card >= 0)) {
+    fmt::print(stderr, "anynpu clear: --all ends every fault; leave out {}.\n", which.empty() ? "--card" : which);
     return kUsage;
   }
   if (card >= 0) choice.card = card;

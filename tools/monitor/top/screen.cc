@@ -95,9 +95,11 @@ void Screen::Add(const Reading& reading, double seconds) {
   for (const Rank& rank : reading.ranks) {
     auto& [steps, own, wall] = steps_before_[rank.rank];
     const double fresh = static_cast<double>(rank.steps) - steps;
+    // Without a new step, as in the first picture: the mean of all steps.
+    const double total = std::max(static_cast<double>(rank.steps), 1.0);
     step_rates_[rank.rank] = seconds > 0 && fresh > 0
                                  ? std::tuple(fresh / seconds, (rank.own_s - own) / fresh, (rank.wall_s - wall) / fresh)
-                                 : std::tuple(0.0, 0.0, 0.0);
+                                 : std::tuple(0.0, rank.own_s / total, rank.wall_s / total);
     steps = static_cast<double>(rank.steps);
     own = rank.own_s;
     wall = rank.wall_s;

@@ -52,6 +52,12 @@ TEST(Screen, ShowsCardsProcessesRanksAndRates) {
   EXPECT_THAT(text, ::testing::ContainsRegex("3 +0 +20 +5.0 +50.00 +200.00"));
 }
 
+TEST(Screen, TheFirstPictureHasTheMeanOfAllSteps) {
+  Screen screen;
+  screen.Add(Some(), 0);
+  EXPECT_THAT(Text(screen, 200, 0), ::testing::ContainsRegex("3 +0 +10 +0.0 +100.00 +200.00"));
+}
+
 TEST(Screen, FitsTheTerminal) {
   Screen screen;
   screen.Add(Some(), 0);
