@@ -52,7 +52,7 @@ def _(t, r):
     def make():
         n = r.randint(1, 9)
         x, scale = draw((r.randint(1, 4), n), t, -4, 4), draw((r.choice([1, n]),), t, 0.5, 20)
-        offset = r.choice([None, draw(scale.shape, t, -5, 5)])
+        offset = r.choice([None, draw((r.choice([1, n]),), t, -5, 5)])
         mode, squares = r.choice(["round", "floor", "ceil", "trunc"]), r.random() < 0.3
         exact = x.double() * scale.double() ** (2 if squares else 1) + (0 if offset is None else offset.double())
         rounded = {"round": torch.round, "floor": torch.floor, "ceil": torch.ceil, "trunc": torch.trunc}[mode](exact)
@@ -397,6 +397,17 @@ def _(t, r):
     rows, place, scales, bias, x1, index, want, terms = finalised(t, r, mode < 2, mode % 2 == 1)
     return ({"expandedX": rows, "expandedRowIdx": place, "x1Optional": x1, "biasOptional": bias, "scalesOptional": scales, "expertIdxOptional": index,
              "dropPadMode": mode}, {"out": (want, t)}, terms)
+
+
+def test_flags_and_probabilities_are_as_many_as_are_read():
+    x, y, which = draw((3, 4)), torch.zeros(3, 2), lambda: torch.zeros(3, 2, dtype=torch.int32)  # noqa: E731
+    with pytest.raises(Failure, match="finishedOptional has shape .2. for 3 rows"):
+        lib("aclnnMoeGatingTopKSoftmax", x=x, finishedOptional=torch.zeros(2, dtype=torch.bool), k=2, yOut=y, expertIdxOut=which(), rowIdxOut=which())
+    with pytest.raises(Failure, match="probsOptional has shape .1, 2. for 6 choices"):
+        lib("aclnnMoeTokenUnpermute", permutedTokens=draw((6, 4)), sortedIndices=torch.arange(6), probsOptional=draw((1, 2)), paddedMode=False, out=torch.zeros(3, 4))
+    with pytest.raises(Failure, match="perTokenScaleOptional has shape .2. for 3 rows"):
+        lib("aclnnGroupedMatmulV4", x=[draw((3, 4), torch.int8)], weight=[draw((1, 4, 5), torch.int8)], scaleOptional=[draw((1, 5))], perTokenScaleOptional=[draw((2,))],
+            groupListOptional=torch.tensor([3]), out=[torch.zeros(3, 5, dtype=torch.float16)], splitItem=3, groupType=0, groupListType=0, actType=0)
 
 
 def test_experts_that_do_not_exist_are_named():
