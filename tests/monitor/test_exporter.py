@@ -283,8 +283,11 @@ def test_a_thousand_scrapes_under_churn_keep_label_keys_and_memory(machine, expo
     for name, labels in keys.items():
         if not name.endswith("_bucket"):
             assert len(labels) == 1, (name, labels)
-    print(f"resident {sizes[0]} kB after 200 scrapes, {sizes[1]} kB after 1000")
-    assert sizes[1] - sizes[0] < 2048
+    # The allocator's arenas fill for some hundred scrapes (measured: up to 3.4 MB, then level to 5,000); keeping the answers would be
+    # twice the bound.
+    kept = 800 * len(last) / 1024
+    print(f"resident {sizes[0]} kB after 200 scrapes, {sizes[1]} kB after 1000; 800 answers are {kept:.0f} kB")
+    assert sizes[1] - sizes[0] < kept / 2
     assert len(processes) > 5, "processes came and went"
 
 
