@@ -66,7 +66,9 @@ def operators(abi: pathlib.Path, ops: pathlib.Path) -> tuple[str, str]:
     functions = ["name\tdefined\ttier\ttorch"]
     for row in read_table(abi / "aclnn.tsv", ["name", "torch", "tier"]):
         here = "yes" if re.sub(r"^aclnn", "", row["name"]) in defined else "no"
-        functions.append(f"{row['name']}\t{here}\t{row['tier']}\t{row['torch']}")
+        # What the wheel does not name it cannot call: such a function says nothing about what becomes of torch's operator.
+        torch = "" if "not named in the 2.13.0 wheel" in (row["note"] or "") else row["torch"]
+        functions.append(f"{row['name']}\t{here}\t{row['tier']}\t{torch}")
     types = ["name\tparameter\tdtypes_910b\tdtypes_a3\tdtypes_310p\tdtypes_950"]
     for row in read_table(abi / "dtypes.tsv", ["name", "parameter", "dtypes_910b", "dtypes_310p", "dtypes_950", "other"]):
         other = re.search(r"(?:^|; )A3(?: differs)?: ([\w,=]+)", row["other"])  # else the A2's list holds for both

@@ -86,6 +86,16 @@ def test_codes_in_a_question_and_a_file_that_is_not_there(program):
     assert done.returncode == 1 and "nofile.log: No such file" in done.stderr and not done.stdout, done.stdout + done.stderr
 
 
+def test_what_only_this_software_lacks_is_said_to_be_that(program, tmp_path):
+    log = tmp_path / "run.log"
+    log.write_text("RuntimeError: NPU function error: aclopCompileAndExecute, error code is 207000\n[Error]: This feature is not supported.\n"
+                   "EE1005: [PID: 1] 2026-11-30-22:32:24.498.015 [AnyNPU] Operator Iou (aclopCompileAndExecute) is not implemented in AnyNPU yet. (207000: NotYet)\n")
+    assert json.loads(explain(program, "--json", str(log)).stdout)["first_cause"]["cause"] == "simulator-gap"
+    log.write_text("RuntimeError: NPU function error: rtCall, error code is 207000\n")
+    assert json.loads(explain(program, "--json", str(log)).stdout)["first_cause"]["cause"] == "not-supported"
+    assert json.loads(explain(program, "--json", "torch.stft").stdout)["state"] == "native", "the wheel never calls aclStft"
+
+
 def test_a_foreign_library_is_not_blamed_on_cann(program):
     cause = json.loads(explain(program, "--json", "ImportError: libGL.so.1: cannot open shared object file: No such file or directory").stdout)["first_cause"]
     assert cause["cause"] == "library-foreign"

@@ -230,6 +230,17 @@ Verdict LogReader::Conclude() const {
   for (Kind kind : {Kind::echo, Kind::shell, Kind::note}) {
     if (!cause) cause = at(kind);
   }
+  // "Not supported" stands some lines above the text that says who does not support it. That it is this software and no
+  // card changes what to do next.
+  if (cause && cause->answer->cause->key == "not-supported") {
+    for (const auto& [key, finding] : findings_) {
+      if (finding.answer->cause->key == "simulator-gap" && finding.first.file == cause->first.file &&
+          finding.first.line >= cause->first.line && finding.first.line <= cause->first.line + kMessageLines) {
+        cause = &finding;
+        break;
+      }
+    }
+  }
   if (cause) verdict.cause = *cause;
   for (const auto& [key, finding] : findings_) {
     if (!cause || finding.answer != cause->answer)
