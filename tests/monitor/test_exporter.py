@@ -382,6 +382,15 @@ def test_what_is_missing_is_one_line_and_the_rest_works(machine, tmp_path):
     assert done.returncode == 1 and "gpu" in done.stderr and "sysfs" in done.stderr
 
 
+def test_an_npu_smi_that_hangs_is_told_before_a_scrape_gives_up(machine, tmp_path):
+    hangs = tmp_path / "hangs"
+    hangs.write_text("#!/bin/sh\nexec sleep 600\n")
+    hangs.chmod(0o755)
+    server = Exporter(machine, "--collector", "npu-smi", "--npu-smi", str(hangs), "--request-timeout", "100")
+    assert "npu_collector_problems 1" in server.scrape()
+    assert "no answer in 5 s" in server.log()  # a scrape has 10 by default, a connection too
+
+
 def test_it_ends_when_asked(machine, exporter):
     exporter.process.send_signal(signal.SIGTERM)
     assert exporter.process.wait(120) == 0

@@ -169,7 +169,8 @@ class SmiText final : public Collector {
       text = ReadSmallFile(source_, kMostText).value_or("");
     } else {
       const std::string program = source_.empty() ? "npu-smi" : source_;
-      Result<std::string> output = Output({program, "info"}, std::chrono::seconds(10), kMostText);
+      // Half of what a scrape and a connection have by default, so that one that hangs is told and not cut off.
+      Result<std::string> output = Output({program, "info"}, std::chrono::seconds(5), kMostText);
       if (!output.ok()) {
         Reading reading;
         reading.source = "npu-smi";
