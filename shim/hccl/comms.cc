@@ -80,7 +80,9 @@ Result<Ref<Client>> Find(HcclComm comm, const char* function) {
 
 Status Destroy(HcclComm comm, const char* function) {
   if (comm == nullptr) return {};
-  return Comms().Remove(comm, function, "comm").status();
+  NPU_ASSIGN(const Ref<Client> client, Comms().Remove(comm, function, "comm"));
+  DropWindows(*client);
+  return {};
 }
 
 Result<CommConfig> ReadConfig(const HcclCommConfig* config, const char* function) {

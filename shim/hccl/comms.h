@@ -49,6 +49,8 @@ class Client {
 // null: 2; foreign or destroyed: 1.
 Result<Ref<Client>> Find(HcclComm comm, const char* function);
 Status Destroy(HcclComm comm, const char* function);
+// Windows that were registered with a communicator end with it.
+void DropWindows(const Client& of);
 
 struct CommConfig {
   std::string name;           // empty: not given

@@ -89,6 +89,18 @@ Given& given() {
 }
 
 }  // namespace
+
+void DropWindows(const Client& of) {
+  for (HandleTable<Window>* table : {&Windows(), &Symmetric()}) {
+    std::vector<void*> its;
+    table->ForEach([&](void* raw, const Ref<Window>& window) {
+      if (window->client.get() == &of) its.push_back(raw);
+    });
+    // One that its owner has taken back meanwhile is no longer there, which is what is wanted.
+    for (void* raw : its) static_cast<void>(table->Remove(raw, __func__, "window"));
+  }
+}
+
 }  // namespace npu::hccl
 
 namespace npu::calls {
