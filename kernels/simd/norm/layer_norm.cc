@@ -1,5 +1,6 @@
 // Layer and RMS normalisation: the same rows, with or without a mean.
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 #include "kernels/simd/copy/copy.h"
@@ -10,6 +11,8 @@
 
 namespace npu::simd {
 namespace {
+
+constexpr double kHardlyVaries = 8;  // mean over deviation
 
 template <class C>
 double RowSum(Fold fold, const C* x, int64_t n, C c) {
@@ -35,9 +38,18 @@ void Forward(bool centered, const Tensor& x_any, int64_t width, const Tensor* w,
       const C* xr = Read(At(x->data, x->dtype, r * width), x->dtype, 1, width, in.data());
       void* to = At(y->data, y->dtype, r * width);
       C* yr = Target(to, y->dtype, 1, out.data());
-      const double m = centered ? RowSum<C>(kSum, xr, width, 0) / static_cast<double>(width) : 0;
-      const double square = RowSum<C>(centered ? kSumCentered : kSumSquare, xr, width, static_cast<C>(m));
-      const double rs = 1 / std::sqrt(square / static_cast<double>(width) + eps);
+      double m = centered ? RowSum<C>(kSum, xr, width, 0) / static_cast<double>(width) : 0;
+      const auto inverse_deviation = [&] {
+        const double square = RowSum<C>(centered ? kSumCentered : kSumSquare, xr, width, static_cast<C>(m));
+        return 1 / std::sqrt(square / static_cast<double>(width) + eps);
+      };
+      double rs = inverse_deviation();
+      // Where a row hardly varies, what the sum was rounded by would be seen as its variation.
+      if (centered && std::abs(m) * rs > kHardlyVaries) {
+        m += std::accumulate(xr, xr + width, 0.0, [m](double sum, C v) { return sum + (static_cast<double>(v) - m); }) /
+             static_cast<double>(width);
+        rs = inverse_deviation();
+      }
       means[r] = m;
       rstds[r] = rs;
       row.normalize(xr, static_cast<C>(m), static_cast<C>(rs), DataOrNull(wv), DataOrNull(bv), yr, width);
