@@ -145,7 +145,7 @@ Status RunGroup(const Call& c, const Extras& extras, int64_t e, int64_t first_ro
       std::copy(v.data(), v.data() + n, added.begin());
     }
     if (y.dtype == DType::i32) {
-      for (int64_t i = 0; i < m * n; ++i) sums[i] += static_cast<int32_t>(added[U(i % n)]);
+      for (int64_t i = 0; i < m * n; ++i) quant::AddTo(sums[i], added[U(i % n)]);
       simd::Copy(MakeContiguous(sums.data(), DType::i32, y.Shape()), y, c.parallel);
       return {};
     }

@@ -55,6 +55,23 @@ struct Labels {
   }
   bool Counts(int64_t row) const { return target[row] != ignored; }
   double Of(int64_t row) const { return weight[static_cast<size_t>(target[row])]; }
+  // Of a row's logarithms of probabilities.
+  template <class T>
+  double LossOf(int64_t row, const T* logs) const {
+    double spread = 0;
+    if (smoothing > 0) {
+      for (size_t k = 0; k < weight.size(); ++k) spread -= static_cast<double>(logs[k]) * weight[k];
+    }
+    return (1 - smoothing) * -static_cast<double>(logs[target[row]]) * Of(row) +
+           smoothing / static_cast<double>(weight.size()) * spread;
+  }
+  // For one of a row's scores, of which `log` is the logarithm of its probability; to be multiplied with the row's
+  // gradient.
+  double SlopeOf(int64_t row, int64_t k, double log) const {
+    const double even = smoothing / static_cast<double>(weight.size()), own = (1 - smoothing) * Of(row);
+    const double share = even * weight[static_cast<size_t>(k)] + (k == target[row] ? own : 0);
+    return std::exp(log) * (own + even * all_weights) - share;
+  }
 };
 
 Status CheckTargets(const Call& c, const Tensor& t, int64_t classes, int64_t ignore) {
@@ -98,24 +115,19 @@ NPU_OP(CrossEntropyLoss) =
           NPU_TRY(CheckTargets(c, c.args[A::target], classes, c.args[A::ignoreIndex]));
           const Labels labels(c, c.args[A::target], c.args[A::weightOptional], classes, c.args[A::labelSmoothing],
                               c.args[A::ignoreIndex]);
-          simd::Scratch<float> memory(rows * classes);
-          const Tensor logs = MakeContiguous(memory.data(), DType::f32, c.args[A::input].Shape());
-          simd::LogSoftmax(c.args[A::input], 1, logs, c.parallel);
-          simd::Copy(logs, c.args[A::logProbOut], c.parallel);
           std::vector<double> loss(static_cast<size_t>(rows), 0.0);
-          c.parallel.For(rows, Grain(classes), [&](int64_t begin, int64_t end) {
-            for (int64_t r = begin; r < end; ++r) {
-              if (!labels.Counts(r)) continue;
-              const float* row = memory.data() + r * classes;
-              double spread = 0;
-              if (labels.smoothing > 0)
-                for (int64_t k = 0; k < classes; ++k)
-                  spread -= static_cast<double>(row[k]) * labels.weight[static_cast<size_t>(k)];
-              loss[static_cast<size_t>(r)] =
-                  (1 - labels.smoothing) * -static_cast<double>(row[labels.target[r]]) * labels.Of(r) +
-                  labels.smoothing / static_cast<double>(classes) * spread;
-            }
-          });
+          NPU_TRY(WithFloat(c.args[A::input].dtype, [&]<class T>() -> Status {
+            simd::Scratch<T> memory(rows * classes);
+            const Tensor logs = MakeContiguous(memory.data(), TypeOf<T>(), c.args[A::input].Shape());
+            simd::LogSoftmax(c.args[A::input], 1, logs, c.parallel);
+            simd::Copy(logs, c.args[A::logProbOut], c.parallel);
+            c.parallel.For(rows, Grain(classes), [&](int64_t begin, int64_t end) {
+              for (int64_t r = begin; r < end; ++r) {
+                if (labels.Counts(r)) loss[static_cast<size_t>(r)] = labels.LossOf(r, memory.data() + r * classes);
+              }
+            });
+            return {};
+          }));
           Results<double> out(c.args[A::lossOut], c.parallel);
           if (ReductionOf<A>(c.args) == "none") {
             std::copy(loss.begin(), loss.end(), out.data());
@@ -154,26 +166,24 @@ NPU_OP(CrossEntropyLossGrad) =
           const Labels labels(c, c.args[A::target], c.args[A::weightOptional], classes, c.args[A::labelSmoothing],
                               c.args[A::ignoreIndex]);
           const Values<double> grad(c.args[A::gradLoss], c.parallel);
-          const Values<float> logs(c.args[A::logProb], c.parallel);
-          Results<float> out(c.args[A::out], c.parallel);
           const bool mean = ReductionOf<A>(c.args) == "mean";
-          const double even = labels.smoothing / static_cast<double>(classes);
-          c.parallel.For(rows, Grain(classes * 4), [&](int64_t begin, int64_t end) {
-            for (int64_t r = begin; r < end; ++r) {
-              float* to = out.data() + r * classes;
-              if (!labels.Counts(r)) {
-                std::fill(to, to + classes, 0.0f);
-                continue;
+          return WithFloat(c.args[A::out].dtype, [&]<class T>() -> Status {
+            const Values<T> logs(c.args[A::logProb], c.parallel);
+            Results<T> out(c.args[A::out], c.parallel);
+            c.parallel.For(rows, Grain(classes * 4), [&](int64_t begin, int64_t end) {
+              for (int64_t r = begin; r < end; ++r) {
+                T* to = out.data() + r * classes;
+                if (!labels.Counts(r)) {
+                  std::fill(to, to + classes, T{0});
+                  continue;
+                }
+                const double g = grad[grad.size() == 1 ? 0 : r] / (mean ? labels.counted : 1);
+                for (int64_t k = 0; k < classes; ++k)
+                  to[k] = static_cast<T>(g * labels.SlopeOf(r, k, static_cast<double>(logs[r * classes + k])));
               }
-              const double g = grad[grad.size() == 1 ? 0 : r] / (mean ? labels.counted : 1);
-              const double own = (1 - labels.smoothing) * labels.Of(r), total = own + even * labels.all_weights;
-              for (int64_t k = 0; k < classes; ++k) {
-                const double share = even * labels.weight[static_cast<size_t>(k)] + (k == labels.target[r] ? own : 0);
-                to[k] = static_cast<float>(g * (std::exp(static_cast<double>(logs[r * classes + k])) * total - share));
-              }
-            }
+            });
+            return {};
           });
-          return {};
         });
 
 }  // namespace npu::ops

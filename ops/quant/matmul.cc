@@ -66,7 +66,7 @@ Status quant::IntegerProduct(const Call& c, const Tensor& a, const Tensor& b, in
     p.c = {part.data(), DType::f32, n, 1, {}};
     NPU_TRY(gemm::Gemm(c.parallel, p));
     c.parallel.For(m * n, 16384, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) sums[i] += static_cast<int32_t>(part[i]);
+      for (int64_t i = begin; i < end; ++i) quant::AddTo(sums[i], static_cast<int64_t>(part[i]));
     });
   }
   return {};
@@ -184,7 +184,7 @@ Status RunQuantMatmul(const Call& c) {
         quant::IntegerProduct(c, MatrixAt(a, plan.batch.Span(), i), MatrixAt(b, plan.batch.Span(), i), sums.data()));
     const Tensor to = MatrixAt(out, plan.batch.Span(), i);
     if (out.dtype == DType::i32) {
-      for (int64_t e = 0; e < m * n; ++e) sums[e] += static_cast<int32_t>(before[U(e % n)]);
+      for (int64_t e = 0; e < m * n; ++e) quant::AddTo(sums[e], before[U(e % n)]);
       simd::Copy(MakeContiguous(sums.data(), DType::i32, to.Shape()), to, c.parallel);
       continue;
     }

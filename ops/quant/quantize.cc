@@ -22,8 +22,8 @@ int64_t InnerOf(const Tensor& x, int axis) {
 
 Status PrepareQuant(Planning& p, TensorToken x, TensorToken scale, TensorToken offset, TensorToken y, int64_t axis,
                     std::string_view round) {
-  Rounding mode;
-  NPU_TRY(quant::ReadRounding(p, round, &mode));
+  if (!quant::RoundingOf(round))
+    return p.Refuse("roundMode is '{}'.", round).Remedy("Pass round, floor, ceil or trunc.");
   NPU_TRY(quant::WantBytes(p, y));
   const Tensor& t = *p.args.Maybe(x);
   const int d = WrapDim(axis, t.rank);
@@ -75,11 +75,7 @@ NPU_OP(AscendQuant) = Quantises<AscendQuant>()
                           })
                           .Does([](const Call& c) {
                             using A = AscendQuant;
-                            const std::string_view round = c.args[A::roundMode];
-                            const Rounding mode = round == "floor"   ? Rounding::kFloor
-                                                  : round == "ceil"  ? Rounding::kCeil
-                                                  : round == "trunc" ? Rounding::kTrunc
-                                                                     : Rounding::kNearest;
+                            const Rounding mode = *quant::RoundingOf(c.args[A::roundMode]);
                             return RunQuant(c, c.args[A::x], c.args[A::scale], c.args[A::offset], c.args[A::sqrtMode],
                                             mode, -1, c.args[A::y]);
                           });
@@ -92,11 +88,7 @@ NPU_OP(AscendQuantV3) = Quantises<AscendQuantV3>()
                             })
                             .Does([](const Call& c) {
                               using A = AscendQuantV3;
-                              const std::string_view round = c.args[A::roundMode];
-                              const Rounding mode = round == "floor"   ? Rounding::kFloor
-                                                    : round == "ceil"  ? Rounding::kCeil
-                                                    : round == "trunc" ? Rounding::kTrunc
-                                                                       : Rounding::kNearest;
+                              const Rounding mode = *quant::RoundingOf(c.args[A::roundMode]);
                               return RunQuant(c, c.args[A::x], c.args[A::scale], c.args[A::offset], c.args[A::sqrtMode],
                                               mode, c.args[A::axis], c.args[A::y]);
                             });
@@ -143,6 +135,37 @@ Status WantRows(const Planning& p, TensorToken x, TensorToken smooth, TensorToke
   return WantShape(p, scale, rows, "there is one for each row");
 }
 
+// The range of a row spread over -128 … 127: returns its scale.
+float SpreadToBytes(const float* row, int64_t n, int8_t* to, float* offset) {
+  float low = INFINITY, high = -INFINITY;
+  for (int64_t i = 0; i < n; ++i) low = std::min(low, row[i]), high = std::max(high, row[i]);
+  const float scale = (high - low) / 255.0f;
+  *offset = scale == 0 ? 0.0f : 127.0f - high / scale;
+  for (int64_t i = 0; i < n; ++i) to[i] = scale == 0 ? int8_t{0} : ToByte(row[i] / scale + *offset);
+  return scale;
+}
+
+template <class A>
+Status RunRows(const Call& c, const Tensor* offset_out) {
+  const Values<float> x(c.args[A::x], c.parallel);
+  std::optional<PerColumn> smooth;
+  if (c.args[A::smoothScalesOptional] != nullptr) smooth.emplace(*c.args[A::smoothScalesOptional], c.parallel);
+  Bytes y(c.args[A::yOut], c.parallel);
+  Results<float> scales(c.args[A::scaleOut], c.parallel);
+  std::optional<Results<float>> offsets;
+  if (offset_out != nullptr) offsets.emplace(*offset_out, c.parallel);
+  const int64_t n = SizeAt(c.args[A::x], 0);
+  c.parallel.For(scales.size(), Grain(n), [&](int64_t begin, int64_t end) {
+    simd::Scratch<float> row(n);
+    for (int64_t r = begin; r < end; ++r) {
+      for (int64_t i = 0; i < n; ++i) row[i] = x[r * n + i] * (smooth ? (*smooth)[i] : 1.0f);
+      int8_t* to = y.data() + r * n;
+      scales[r] = offsets ? SpreadToBytes(row.data(), n, to, &(*offsets)[r]) : quant::RowToBytes(row.data(), n, to);
+    }
+  });
+  return {};
+}
+
 }  // namespace
 
 NPU_OP(DynamicQuant) = Op<DynamicQuant>()
@@ -156,24 +179,7 @@ NPU_OP(DynamicQuant) = Op<DynamicQuant>()
                              using A = DynamicQuant;
                              return WantRows(p, A::x, A::smoothScalesOptional, A::yOut, A::scaleOut);
                            })
-                           .Does([](const Call& c) -> Status {
-                             using A = DynamicQuant;
-                             const Values<float> x(c.args[A::x], c.parallel);
-                             std::optional<PerColumn> smooth;
-                             if (c.args[A::smoothScalesOptional] != nullptr)
-                               smooth.emplace(*c.args[A::smoothScalesOptional], c.parallel);
-                             Bytes y(c.args[A::yOut], c.parallel);
-                             Results<float> scale(c.args[A::scaleOut], c.parallel);
-                             const int64_t n = SizeAt(c.args[A::x], 0);
-                             c.parallel.For(scale.size(), Grain(n), [&](int64_t begin, int64_t end) {
-                               simd::Scratch<float> row(n);
-                               for (int64_t r = begin; r < end; ++r) {
-                                 for (int64_t i = 0; i < n; ++i) row[i] = x[r * n + i] * (smooth ? (*smooth)[i] : 1.0f);
-                                 scale[r] = quant::RowToBytes(row.data(), n, y.data() + r * n);
-                               }
-                             });
-                             return {};
-                           });
+                           .Does([](const Call& c) { return RunRows<DynamicQuant>(c, nullptr); });
 // With an offset: the range of the row is spread over -128 … 127. Without a place for it: as DynamicQuant.
 NPU_OP(DynamicQuantV2) = Op<DynamicQuantV2>()
                              .Optional(DynamicQuantV2::offsetOut)
@@ -192,38 +198,8 @@ NPU_OP(DynamicQuantV2) = Op<DynamicQuantV2>()
                                if (p.args.Maybe(A::offsetOut) == nullptr) return {};
                                return WantRows(p, A::x, A::smoothScalesOptional, A::yOut, A::offsetOut);
                              })
-                             .Does([](const Call& c) -> Status {
-                               using A = DynamicQuantV2;
-                               const Values<float> x(c.args[A::x], c.parallel);
-                               std::optional<PerColumn> smooth;
-                               if (c.args[A::smoothScalesOptional] != nullptr)
-                                 smooth.emplace(*c.args[A::smoothScalesOptional], c.parallel);
-                               Bytes y(c.args[A::yOut], c.parallel);
-                               Results<float> scales(c.args[A::scaleOut], c.parallel);
-                               std::optional<Results<float>> offsets;
-                               if (c.args.Maybe(A::offsetOut) != nullptr)
-                                 offsets.emplace(*c.args.Maybe(A::offsetOut), c.parallel);
-                               const int64_t n = SizeAt(c.args[A::x], 0);
-                               c.parallel.For(scales.size(), Grain(n), [&](int64_t begin, int64_t end) {
-                                 simd::Scratch<float> row(n);
-                                 for (int64_t r = begin; r < end; ++r) {
-                                   float low = INFINITY, high = -INFINITY;
-                                   for (int64_t i = 0; i < n; ++i) {
-                                     row[i] = x[r * n + i] * (smooth ? (*smooth)[i] : 1.0f);
-                                     low = std::min(low, row[i]), high = std::max(high, row[i]);
-                                   }
-                                   if (!offsets) {
-                                     scales[r] = quant::RowToBytes(row.data(), n, y.data() + r * n);
-                                     continue;
-                                   }
-                                   const float scale = (high - low) / 255.0f,
-                                               offset = scale == 0 ? 0.0f : 127.0f - high / scale;
-                                   for (int64_t i = 0; i < n; ++i)
-                                     y[r * n + i] = scale == 0 ? int8_t{0} : ToByte(row[i] / scale + offset);
-                                   scales[r] = scale, (*offsets)[r] = offset;
-                                 }
-                               });
-                               return {};
+                             .Does([](const Call& c) {
+                               return RunRows<DynamicQuantV2>(c, c.args.Maybe(DynamicQuantV2::offsetOut));
                              });
 
 // The scale's upper 19 bits below bit 32, bit 46, and the offset as nine bits from bit 37 on.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "ops/common/dims.h"
@@ -13,18 +14,13 @@ namespace npu::ops::quant {
 
 enum class Rounding : uint8_t { kNearest, kFloor, kCeil, kTrunc };
 
-inline Status ReadRounding(const Planning& p, std::string_view text, Rounding* mode) {
-  if (text == "round" || text == "rint" || text.empty())
-    *mode = Rounding::kNearest;
-  else if (text == "floor")
-    *mode = Rounding::kFloor;
-  else if (text == "ceil")
-    *mode = Rounding::kCeil;
-  else if (text == "trunc")
-    *mode = Rounding::kTrunc;
-  else
-    return p.Refuse("roundMode is '{}'.", text).Remedy("Pass round, floor, ceil or trunc.");
-  return {};
+// Nothing for a word that is none.
+inline std::optional<Rounding> RoundingOf(std::string_view text) {
+  if (text == "round" || text == "rint" || text.empty()) return Rounding::kNearest;
+  if (text == "floor") return Rounding::kFloor;
+  if (text == "ceil") return Rounding::kCeil;
+  if (text == "trunc") return Rounding::kTrunc;
+  return std::nullopt;
 }
 
 inline int8_t ToByte(float v, Rounding mode = Rounding::kNearest) {

@@ -49,6 +49,8 @@ def test_software_is_said_once_on_stderr(machine):
 def test_words_of_the_command_stay_its_own(machine):
     done = machine("run", "-n", "3", "--", "sh", "-c", 'echo "$ANYNPU_CARDS $@"', "sh", "-n", "--soc", "--", "x")
     assert done.stdout == "3 -n --soc -- x\n"
+    assert machine("run", "-n", "3", "echo", "-n", "a", "--", "--soc").stdout == "a -- --soc"
+    assert machine("trace", "echo", "-n", "a", "--", "b").stdout.startswith("a -- b")
 
 
 @pytest.mark.parametrize("option, value", [("-n", "0"), ("-n", "65"), ("-n", "two"), ("--soc", "Ascend1"), ("--hbm", "12Q"),
@@ -57,6 +59,13 @@ def test_bad_options_are_refused_by_name(machine, option, value):
     done = machine("run", option, value, "--", "true")
     assert done.returncode == 2
     assert value in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("words", [("--hmb", "2G", "--", "true"), ("--bogus", "true"), ("--bogus",)])
+@pytest.mark.parametrize("command", ["run", "trace"])
+def test_unknown_options_are_refused_by_name(machine, command, words):
+    done = machine(command, *words)
+    assert done.returncode == 2 and words[0] in done.stderr, done.stderr
 
 
 def test_another_number_of_cards_is_an_error_while_the_machine_is_used(machine):

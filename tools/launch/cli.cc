@@ -302,16 +302,29 @@ int SelfCheck(const MachineOptions& options, std::vector<std::string> words) {
   return as_it_is ? Execute(words) : Run(options, /*quiet=*/true, /*dev_nodes=*/false, words);
 }
 
-// Words behind the first `--` belong to the command, whatever they look like.
-std::vector<std::string> SplitCommand(int& argc, char** argv) {
+// Takes the words behind the first `--` from argv: they are not for us, whatever they look like.
+std::optional<std::vector<std::string>> TakeBehindDashes(int& argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--") == 0) {
-      std::vector<std::string> command(argv + i + 1, argv + argc);
+      std::vector<std::string> words(argv + i + 1, argv + argc);
       argc = i;
-      return command;
+      return words;
     }
   }
-  return {};
+  return std::nullopt;
+}
+
+// The command that a subcommand runs: its words may stand before a `--` of their own or behind ours.
+Result<std::vector<std::string>> CommandOf(const CLI::App& subcommand, const std::optional<std::vector<std::string>>& behind) {
+  std::vector<std::string> words = subcommand.remaining();
+  if (!words.empty() && words[0].starts_with('-')) {
+    return Error(Code::kInvalidParam, "anynpu {}: the option {} is not known.", subcommand.get_name(), words[0])
+        .Remedy("See `anynpu {} --help`; options of the command stand behind its name or behind --.", subcommand.get_name());
+  }
+  if (!behind) return words;
+  if (!words.empty()) words.push_back("--");
+  words.insert(words.end(), behind->begin(), behind->end());
+  return words;
 }
 
 }  // namespace
@@ -323,7 +336,7 @@ int Main(int argc, char** argv, const std::vector<Command>& commands) {
   for (const auto& [name, help] : kMonitors) {
     if (argc > 1 && std::strcmp(argv[1], name) == 0) return Monitor({argv + 1, argv + argc});
   }
-  std::vector<std::string> command = SplitCommand(argc, argv);
+  const std::optional<std::vector<std::string>> behind = TakeBehindDashes(argc, argv);
   CLI::App app("A software Ascend NPU: programs written for torch_npu run on this computer's processor.", "anynpu");
   app.require_subcommand(1);
   MachineOptions options;
@@ -398,8 +411,14 @@ int Main(int argc, char** argv, const std::vector<Command>& commands) {
   CLI::App* version = app.add_subcommand("version", "Print versions");
   CLI11_PARSE(app, argc, argv);
 
+  std::vector<std::string> command;
+  for (const CLI::App* runs : {run, mpi_rank, trace}) {
+    if (!*runs) continue;
+    Result<std::vector<std::string>> words = CommandOf(*runs, behind);
+    if (!words.ok()) return Fail(words.status());
+    command = words.take();
+  }
   if (*run) {
-    if (command.empty()) command = run->remaining();
     if (legacy_rules) setenv("ANYNPU_LEGACY_HCCL_RULES", "1", 1);
     std::fputs(LintOf(command).c_str(), stderr);
     if (mpi && !command.empty()) {
@@ -418,18 +437,18 @@ int Main(int argc, char** argv, const std::vector<Command>& commands) {
     if (!parity.empty()) return RunInParity(options, parity, quiet, dev_nodes, command);
     return Run(options, quiet, dev_nodes, command);
   }
-  if (*mpi_rank) return MpiRank(master, command.empty() ? mpi_rank->remaining() : command);
+  if (*mpi_rank) return MpiRank(master, command);
   if (*env) return PrintEnvironment(options);
   if (*up) return Up(options);
   if (*down) return Down(down_name);
   if (*install) return Links(prefix, remove);
   if (*smi) return Smi(smi->remaining());
-  if (*trace) return TraceCommand(options, tracing, command.empty() ? trace->remaining() : command);
+  if (*trace) return TraceCommand(options, tracing, command);
   if (*replay) return ReplayFile(options, file, replaying);
   if (*bench) return Bench(python, bench->remaining());
   if (*check) {
     std::vector<std::string> words = check->remaining();
-    words.insert(words.end(), command.begin(), command.end());
+    if (behind) words.insert(words.end(), behind->begin(), behind->end());
     if (words.empty() || words[0].starts_with('-')) return SelfCheck(options, words);
     const std::string what = words[0];
     words.erase(words.begin());
