@@ -11,7 +11,7 @@ namespace npu {
 
 struct Dims {
   int rank = 0;
-  std::array<int64_t, kMaxRank> size{};
+  std::array<int64_t, kKernelRank> size{};
   std::span<const int64_t> Span() const { return {size.data(), static_cast<size_t>(rank)}; }
   int64_t Numel() const {
     int64_t n = 1;

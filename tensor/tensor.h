@@ -13,13 +13,15 @@
 namespace npu {
 
 inline constexpr int kMaxRank = 8;  // what aclnn accepts
+// What kernels hold: a complex tensor of kMaxRank dimensions as a real one has its two parts as one dimension more.
+inline constexpr int kKernelRank = kMaxRank + 1;
 
 struct Tensor {
   void* data = nullptr;
   DType dtype = DType::none;
   int8_t rank = 0;
-  std::array<int64_t, kMaxRank> shape{};
-  std::array<int64_t, kMaxRank> strides{};
+  std::array<int64_t, kKernelRank> shape{};
+  std::array<int64_t, kKernelRank> strides{};
 
   std::span<const int64_t> Shape() const { return {shape.data(), static_cast<size_t>(rank)}; }
   std::span<const int64_t> Strides() const { return {strides.data(), static_cast<size_t>(rank)}; }

@@ -17,7 +17,7 @@ TileLoop::TileLoop(std::span<const Tensor* const> operands) : operands_(static_c
     seen[k] = k == 0 || SameShape(operands[k]->Shape(), out.Shape()) ? *operands[k] : Expanded(*operands[k], out.Shape());
 
   // Outermost first: insertion sort by falling stride of the output, then of the inputs; equal ones keep their order.
-  std::array<int, kMaxRank> order{};
+  std::array<int, kKernelRank> order{};
   int n = 0;
   const auto outside = [&](int a, int b) {
     for (size_t k = 0; k < operands.size(); ++k) {

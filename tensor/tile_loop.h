@@ -42,8 +42,8 @@ class TileLoop {
   int rank_ = 0;
   int operands_ = 0;
   int64_t numel_ = 1;
-  std::array<int64_t, kMaxRank> shape_{};
-  std::array<std::array<int64_t, kMaxRank>, kMaxOperands> strides_{};
+  std::array<int64_t, kKernelRank> shape_{};
+  std::array<std::array<int64_t, kKernelRank>, kMaxOperands> strides_{};
 };
 
 }  // namespace npu

@@ -26,7 +26,7 @@ inline constexpr int32_t kNC1HWC0 = 3, kFractalZ = 4, kNZ = 29, kNDC1HWC0 = 32, 
 struct Layout {
   int cut = 0;                              // the logical dimension that is cut
   int64_t c0 = 1, block = 0;                // elements of a block, and from block to block
-  std::array<int64_t, kMaxRank> strides{};  // of the other dimensions, in the storage
+  std::array<int64_t, kKernelRank> strides{};  // of the other dimensions, in the storage
 };
 
 bool IsPrivate(int32_t format);

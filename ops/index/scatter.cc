@@ -19,20 +19,13 @@ Status ReadCombine(const Planning& plan, int64_t reduce) {
   return plan.Refuse("reduce is {}.", reduce)
       .Remedy("Use 0 replace, 1 add, 2 multiply, 3 maximum, 4 minimum or 5 mean.");
 }
-// By parts: sets and sums, of tensors that leave a dimension for the parts.
-Status PartsSuffice(const Planning& plan, const Tensor& self, int64_t reduce) {
-  if (!IsComplex(self.dtype)) return {};
-  if (self.rank == kMaxRank)
-    return plan.Refuse("self is {} and has {} dimensions; at most {} are supported then.", Name(self.dtype), self.rank, kMaxRank - 1);
-  if (reduce > 1) return NotYet(plan.op.name, "complex numbers are set and added by index, not multiplied or compared");
-  return {};
-}
 Status ReadCombine(const Planning& plan, int64_t reduce, const Tensor& self) {
   NPU_TRY(ReadCombine(plan, reduce));
-  return PartsSuffice(plan, self, reduce);
+  if (IsComplex(self.dtype) && reduce > 1)
+    return NotYet(plan.op.name, "complex numbers are set and added by index, not multiplied or compared");
+  return {};
 }
-Status RealFactor(const Planning& plan, const Tensor& self, const Scalar& alpha) {
-  NPU_TRY(PartsSuffice(plan, self, 1));
+Status RealFactor(const Planning& plan, const Scalar& alpha) {
   if (alpha.im != 0) return NotYet(plan.op.name, "a complex alpha is not multiplied in");
   return {};
 }
@@ -109,7 +102,6 @@ NPU_OP(ScatterAdd) = Op<ScatterAdd>()
                                 SameDtype(ScatterAdd::self, ScatterAdd::out), DtypeIn(ScatterAdd::index, kIndexTypes))
                          .Tolerance("accumulated")
                          .Like("torch.scatter_add(self, dim, index, src)")
-                         .Prepares([](Planning& p) { return PartsSuffice(p, p.args[ScatterAdd::self], 1); })
                          .Does([](const Call& c) -> Status {
                            StartFrom(c, c.args[ScatterAdd::self], c.args[ScatterAdd::out]);
                            return RunScatter(c, c.args[ScatterAdd::out], c.args[ScatterAdd::dim], ScatterAdd::index,
@@ -204,7 +196,7 @@ NPU_OP(IndexAdd) = Op<IndexAdd>()
                               IndexVector(IndexAdd::self, IndexAdd::dim, IndexAdd::index, IndexAdd::source),
                               SameDtype(IndexAdd::self, IndexAdd::source), SameShape(IndexAdd::self, IndexAdd::out),
                               SameDtype(IndexAdd::self, IndexAdd::out), DtypeIn(IndexAdd::index, kIndexTypes))
-                       .Prepares([](Planning& p) { return RealFactor(p, p.args[IndexAdd::self], p.args[IndexAdd::alpha]); })
+                       .Prepares([](Planning& p) { return RealFactor(p, p.args[IndexAdd::alpha]); })
                        .Uses(IndexAdd::alpha)
                        .Tolerance("accumulated")
                        .Like("torch.index_add(self, dim, index, source, alpha=alpha)")
@@ -222,7 +214,7 @@ NPU_OP(IndexAddV2) = Op<IndexAddV2>()
                                 SameDtype(IndexAddV2::self, IndexAddV2::source),
                                 SameShape(IndexAddV2::self, IndexAddV2::out),
                                 SameDtype(IndexAddV2::self, IndexAddV2::out), DtypeIn(IndexAddV2::index, kIndexTypes))
-                         .Prepares([](Planning& p) { return RealFactor(p, p.args[IndexAddV2::self], p.args[IndexAddV2::alpha]); })
+                         .Prepares([](Planning& p) { return RealFactor(p, p.args[IndexAddV2::alpha]); })
                          .Uses(IndexAddV2::alpha, IndexAddV2::mode)
                          .Tolerance("accumulated")
                          .Like("torch.index_add(self, dim, index, source, alpha=alpha)")
@@ -260,7 +252,6 @@ NPU_OP(IndexFill) = Op<IndexFill>()
                         .Uses(IndexFill::value)
                         .Tolerance("exact")
                         .Like("torch.index_fill(self, dim, index, value)")
-                        .Prepares([](Planning& p) { return PartsSuffice(p, p.args[IndexFill::self], 0); })
                         .Does([](const Call& c) -> Status {
                           StartFrom(c, c.args[IndexFill::self], c.args[IndexFill::out]);
                           return FillAt(c, c.args[IndexFill::out], c.args[IndexFill::dim],
@@ -275,7 +266,6 @@ NPU_OP(InplaceIndexFill) = Op<InplaceIndexFill>()
                                .Uses(InplaceIndexFill::value)
                                .Tolerance("exact")
                                .Like("selfRef.index_fill_(dim, index, value)")
-                               .Prepares([](Planning& p) { return PartsSuffice(p, p.args[InplaceIndexFill::selfRef], 0); })
                                .Does([](const Call& c) -> Status {
                                  return FillAt(c, c.args[InplaceIndexFill::selfRef], c.args[InplaceIndexFill::dim],
                                                IndexValues(c.args[InplaceIndexFill::index]),
@@ -291,7 +281,6 @@ NPU_OP(IndexFillTensor) = Op<IndexFillTensor>()
                               .Samples(IndexFillTensor::index, "[[0], [0, -1]]")
                               .Tolerance("exact")
                               .Like("torch.index_fill(self, dim, torch.tensor(index), value)")
-                              .Prepares([](Planning& p) { return PartsSuffice(p, p.args[IndexFillTensor::self], 0); })
                               .Does([](const Call& c) -> Status {
                                 StartFrom(c, c.args[IndexFillTensor::self], c.args[IndexFillTensor::out]);
                                 return FillAt(c, c.args[IndexFillTensor::out], c.args[IndexFillTensor::dim],
@@ -305,7 +294,6 @@ NPU_OP(InplaceIndexFillTensor) = Op<InplaceIndexFillTensor>()
                                      .Samples(InplaceIndexFillTensor::index, "[[0], [0, -1]]")
                                      .Tolerance("exact")
                                      .Like("selfRef.index_fill_(dim, torch.tensor(index), value)")
-                                     .Prepares([](Planning& p) { return PartsSuffice(p, p.args[InplaceIndexFillTensor::selfRef], 0); })
                                      .Does([](const Call& c) -> Status {
                                        return FillAt(c, c.args[InplaceIndexFillTensor::selfRef],
                                                      c.args[InplaceIndexFillTensor::dim],
@@ -326,7 +314,6 @@ NPU_OP(IndexPutImpl) =
           const Tensor &self = plan.args[IndexPutImpl::selfRef], &values = plan.args[IndexPutImpl::values];
           if (values.Numel() == 0) return {};
           if (IsComplex(self.dtype) || IsComplex(values.dtype)) {
-            NPU_TRY(PartsSuffice(plan, self, 0));
             if (self.dtype != values.dtype) {
               return plan.Refuse("values is {}, but selfRef is {}.", Name(values.dtype), Name(self.dtype))
                   .Remedy("Cast values to the type of selfRef.");

@@ -10,13 +10,15 @@ using namespace rule;  // NOLINT(google-build-using-namespace)
 namespace {
 constexpr std::string_view kRealTypes =
     "[torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.bool]";
+constexpr std::string_view kAllTypes =
+    "[torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.bool, torch.complex64, torch.complex128]";
 }  // namespace
 
 using abi::ReduceSum;
 NPU_OP(ReduceSum) = Op<ReduceSum>()
     .Rules(DtypeIn(ReduceSum::self, kReals | kComplexes), Reduced(ReduceSum::self, ReduceSum::dims, ReduceSum::keepDims, ReduceSum::out),
            DtypeIs(ReduceSum::out, ReduceSum::dtype), DtypeIn(ReduceSum::out, kReals | kComplexes))
-    .Samples(ReduceSum::dtype, kRealTypes)
+    .Samples(ReduceSum::dtype, kAllTypes)
     .Tolerance("accumulated")
     .Like("torch.sum(self, dims, keepDims, dtype=dtype)")
     .Does([](const Call& c) -> Status {
@@ -54,7 +56,7 @@ NPU_OP(Mean) = Op<Mean>()
 using abi::Prod;
 NPU_OP(Prod) = Op<Prod>()
     .Rules(DtypeIn(Prod::self, kReals | kComplexes), ReducedAll(Prod::self, Prod::out), DtypeIs(Prod::out, Prod::dtype), DtypeIn(Prod::out, kReals | kComplexes))
-    .Samples(Prod::dtype, kRealTypes)
+    .Samples(Prod::dtype, kAllTypes)
     .Tolerance("accumulated")
     .Like("torch.prod(self, dtype=dtype)")
     .Does([](const Call& c) -> Status {
@@ -69,7 +71,7 @@ using abi::ProdDim;
 NPU_OP(ProdDim) = Op<ProdDim>()
     .Rules(DtypeIn(ProdDim::self, kReals | kComplexes), ReducedDim(ProdDim::self, ProdDim::dim, ProdDim::keepDim, ProdDim::out),
            DtypeIs(ProdDim::out, ProdDim::dtype), DtypeIn(ProdDim::out, kReals | kComplexes))
-    .Samples(ProdDim::dtype, kRealTypes)
+    .Samples(ProdDim::dtype, kAllTypes)
     .Tolerance("accumulated")
     .Like("torch.prod(self, dim, keepDim, dtype=dtype)")
     .Does([](const Call& c) -> Status {

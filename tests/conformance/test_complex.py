@@ -163,3 +163,33 @@ def test_a_mask_that_is_false_everywhere_selects_nothing_beside_another_index():
     lib("aclnnIndexPutImpl", selfRef=got, indices=[torch.zeros(4, dtype=torch.bool), torch.zeros(1, dtype=torch.int64)], values=draw((1,), torch.float32),
         accumulate=False, unsafe=False)
     assert torch.equal(got, x)
+
+
+WIDE = {  # name -> arguments but self and out, the right value
+    "aclnnReduceSum": lambda x, dim: ({"dims": [dim], "keepDims": False, "dtype": x.dtype}, exact(x).sum(dim)),
+    "aclnnMean": lambda x, dim: ({"dim": [dim], "keepDim": True, "dtype": x.dtype}, exact(x).mean(dim, keepdim=True)),
+    "aclnnProdDim": lambda x, dim: ({"dim": dim, "keepDim": False, "dtype": x.dtype}, exact(x).prod(dim)),
+    "aclnnCumsum": lambda x, dim: ({"dim": dim, "dtype": x.dtype}, exact(x).cumsum(dim)),
+}
+
+
+@pytest.mark.parametrize("dtype", COMPLEX)
+@pytest.mark.parametrize("name", WIDE)
+def test_eight_dimensions(name, dtype):
+    """With its parts as a dimension a complex tensor of the most dimensions has one more than operators accept."""
+    r = seeded(name, dtype)
+    x = draw([r.randint(1, 2) for _ in range(7)] + [3], dtype)
+    words, want = WIDE[name](x, r.randrange(8))
+    out = torch.zeros(want.shape, dtype=dtype)
+    lib(name, self=more.relaid(x, r), out=out, **words)
+    more.agree("out", out, want, 16)
+
+
+@pytest.mark.parametrize("to", [torch.float32, torch.bfloat16, torch.int64])
+def test_eight_dimensions_become_real(to):
+    r = seeded("eight dimensions", to)
+    x = draw([2] * 7 + [3], torch.complex64)
+    dim = r.randrange(8)
+    out = torch.zeros(x.shape, dtype=to)
+    lib("aclnnCumsum", self=more.relaid(x, r), dim=dim, dtype=to, out=out)
+    more.agree("out", out, x.real.to(to).cumsum(dim) if to == torch.int64 else x.real.to(to).double().cumsum(dim), 16)

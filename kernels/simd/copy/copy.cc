@@ -50,6 +50,19 @@ void CopyConverted(const void* src, DType from, int64_t src_step, void* dst, DTy
   }
 }
 
+DType PartOf(DType t) { return t == DType::c128 ? DType::f64 : t == DType::c64 ? DType::f32 : t == DType::c32 ? DType::f16 : t; }
+
+// Between complex types, or a real and a complex one: imaginary parts are dropped or 0, as in torch. Strides count numbers.
+void CopyComplex(const void* src, DType from, int64_t src_step, void* dst, DType to, int64_t dst_step, int64_t n) {
+  const DType source = PartOf(from), target = PartOf(to);
+  if (IsComplex(from)) src_step *= 2;
+  if (IsComplex(to)) dst_step *= 2;
+  CopyConverted<double>(src, source, src_step, dst, target, dst_step, n);
+  if (!IsComplex(to)) return;
+  const double zero = 0;
+  if (IsComplex(from)) CopyConverted<double>(At(src, source, 1), source, src_step, At(dst, target, 1), target, dst_step, n);
+  else CopyConverted<double>(&zero, DType::f64, 0, At(dst, target, 1), target, dst_step, n);
+}
 
 // Whether complex numbers of two T differ from 0. Strides count numbers.
 template <class T>
@@ -58,6 +71,7 @@ void CopyTruth(const void* from, int64_t from_stride, void* to, int64_t to_strid
   auto* truth = static_cast<uint8_t*>(to);
   for (int64_t i = 0; i < n; ++i, z += 2 * from_stride, truth += to_stride) *truth = z[0] != 0 || z[1] != 0 ? 1 : 0;
 }
+
 }  // namespace
 
 void Copy(const Tensor& src, const Tensor& dst, Parallel& parallel) {
@@ -85,6 +99,7 @@ void CopyWalk(Walk<2> walk, const void* src, DType src_type, void* dst, DType ds
   const bool via_f32 = (IsHalf(src_type) || src_type == DType::f32) && IsFloat(dst_type) && dst_type != DType::f64;
   const bool via_f64 = IsFloat(src_type);
   const bool truth = IsComplex(src_type) && dst_type == DType::b8;
+  const bool complex = !same && (IsComplex(src_type) || IsComplex(dst_type));
   // One long run is cut by elements, many short ones by rows.
   const int64_t pieces = rows >= 16 ? 1 : (inner.size + kGrain - 1) / kGrain;
   const int64_t len = (inner.size + pieces - 1) / pieces;
@@ -101,6 +116,7 @@ void CopyWalk(Walk<2> walk, const void* src, DType src_type, void* dst, DType ds
         if (truth && src_type == DType::c64) CopyTruth<float>(from, inner.stride[1], to, inner.stride[0], n);
         else if (truth && src_type == DType::c128) CopyTruth<double>(from, inner.stride[1], to, inner.stride[0], n);
         else if (same) CopySame(from, inner.stride[1], to, inner.stride[0], n, ItemSize(src_type));
+        else if (complex) CopyComplex(from, src_type, inner.stride[1], to, dst_type, inner.stride[0], n);
         else if (via_f32) CopyConverted<float>(from, src_type, inner.stride[1], to, dst_type, inner.stride[0], n);
         else if (via_f64) CopyConverted<double>(from, src_type, inner.stride[1], to, dst_type, inner.stride[0], n);
         else CopyConverted<int64_t>(from, src_type, inner.stride[1], to, dst_type, inner.stride[0], n);

@@ -15,7 +15,8 @@
 
 namespace npu::simd {
 
-// dst[i] = src[i]; the shapes are equal. Source strides may be zero. Complex types only to the same type.
+// dst[i] = src[i]; the shapes are equal. Source strides may be zero. A complex number becomes a real one by its
+// real part, and a truth value by both.
 void Copy(const Tensor& src, const Tensor& dst, Parallel& parallel);
 // The same for an index space of any form: offsets in elements of dst (0) and src (1), strides of either sign.
 void CopyWalk(Walk<2> walk, const void* src, DType from, void* dst, DType to, Parallel& parallel);

@@ -47,7 +47,7 @@ class Engine {
   Engine(const Tensor& x, uint32_t dims, Fold fold, const A* centers, A* acc)
       : x_(x), fold_(fold), centers_(centers), acc_(acc), table_(Folds<C>()) {
     int64_t out_stride = 1;
-    std::array<int64_t, kMaxRank> out_strides{};
+    std::array<int64_t, kKernelRank> out_strides{};
     for (int d = x.rank - 1; d >= 0; --d) {
       if ((dims >> d & 1u) == 0) {
         out_strides[static_cast<size_t>(d)] = out_stride;
