@@ -62,7 +62,7 @@ class Case:
         return f"{self.op['name']}({', '.join(f'{k}={show(v)}' for k, v in self.values.items())})  # ANYNPU_SEED={SEED}"
 
 
-def contents(case: Case, shape: tuple, dtype: torch.dtype, position: int) -> torch.Tensor:
+def contents(case: Case, shape: tuple, dtype: torch.dtype, name: str) -> torch.Tensor:
     """Dense values of a type: ordinary ones, and now and then the special ones."""
     g, rng = case.torch_rng, case.rng
     if dtype == torch.bool:
@@ -83,7 +83,8 @@ def contents(case: Case, shape: tuple, dtype: torch.dtype, position: int) -> tor
         if rng.random() < 0.2 and t.numel() and case.op["kernel"] not in rules.DOMAIN:
             t.view(-1)[0] = torch.iinfo(dtype).max
             t.view(-1)[-1] = torch.iinfo(dtype).min
-    fix = rules.DOMAIN.get(case.op["kernel"], rules.DOMAIN.get(case.op["name"], {})).get(position)
+    slots = case.op["slots"]
+    fix = rules.DOMAIN.get(case.op["kernel"], {}).get(slots.index(name) if name in slots else None) or rules.DOMAIN.get(case.op["name"], {}).get(name)
     return fix(t) if fix is not None else t
 
 
@@ -177,11 +178,11 @@ def build(op: dict, number: int) -> Case:
             if op["kernel"] == "Where" and position == 0:
                 dtype = torch.bool
             case.dtypes[name] = dtype
-            case.values[name] = laid_out(case, contents(case, shape, dtype, position), p["role"] == "in")
+            case.values[name] = laid_out(case, contents(case, shape, dtype, name), p["role"] == "in")
             if op["family"] == "foreach":  # device numbers stay ordinary
                 case.values[name] = (torch.rand(shape, generator=case.torch_rng) + 0.5).to(dtype if dtype.is_floating_point else torch.float32) if dtype.is_floating_point else torch.ones(shape, dtype=dtype) * 2
         elif p["kind"] == "tensorlist":
-            case.values[name] = [laid_out(case, contents(case, s, case.dtypes.get(name, list_type), position), p["role"] == "in") for s in list_shapes]
+            case.values[name] = [laid_out(case, contents(case, s, case.dtypes.get(name, list_type), name), p["role"] == "in") for s in list_shapes]
     for p in op["params"]:
         if p["name"] not in case.values and p["role"] != "out":
             case.values[p["name"]] = default_value(case, p)

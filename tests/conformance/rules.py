@@ -264,15 +264,18 @@ def finite(t: torch.Tensor) -> torch.Tensor:
 
 def near_one(t):
     """A product of many numbers overflows or vanishes, and then 0·∞ depends on the order: keep it in range."""
+    if t.is_complex():
+        return (torch.sgn(t) * (1 + t.abs().clamp(max=8) / 1024)).to(t.dtype)
     if not t.is_floating_point():
         return t if t.dtype == torch.bool else torch.where(t < 0, -1, 1).to(t.dtype)
     return (1 + t.abs().clamp(max=8) / 1024).to(t.dtype) * torch.where(t < 0, -1, 1).to(t.dtype)
 
 
+# By kernel and the operand's place, or by function and the parameter's name.
 DOMAIN = {
     # of NaN torch's vector form makes 0 when there is a bound and its scalar form NaN, as we do
     "LogitGrad": {1: lambda t: t.nan_to_num(0.25, math.inf, -math.inf)},
-    "aclnnProd": {0: near_one}, "aclnnProdDim": {0: near_one},
+    "aclnnProd": {"self": near_one}, "aclnnProdDim": {"self": near_one}, "aclnnCumprod": {"input": near_one},
     # torch's vector forms turn infinities into NaN
     "Gelu": {0: finite}, "GeluTanh": {0: finite}, "Mish": {0: finite}, "GeluGrad": {0: finite, 1: finite}, "GeluTanhGrad": {0: finite, 1: finite},
     "MishGrad": {0: finite, 1: finite},
