@@ -51,22 +51,32 @@ def attention(q, k, v, hidden, bias, scale, kept):
 
 def gradients(q, k, v, hidden, bias, scale, kept, dy, out):
     """Gradients of q, k and v in float64 for the output that the caller passes, rounded as it is: its row sums with dy are what the
-    softmax's derivative takes off, so a half's rounding of the output is part of the right answer."""
+    softmax's derivative takes off, so a half's rounding of the output is part of the right answer. And how large the terms are that
+    make them up: they may cancel. With one visible column nothing is left of them but their rounding."""
     b, heads, kv = q.shape[0], q.shape[1], k.shape[1]
     wide_k, wide_v = k.repeat_interleave(heads // kv, 1), v.repeat_interleave(heads // kv, 1)
     scores = (scale * (q @ wide_k.mT + bias)).masked_fill(hidden, float("-inf"))
     weights = (scores - scores.amax(-1, keepdim=True)).softmax(-1).nan_to_num(0.0)  # NaN: a row without any visible column
-    inner = weights * ((dy @ wide_v.mT) * kept - (dy * out).sum(-1, keepdim=True)) * scale
+    off = (dy @ wide_v.mT) * kept - (dy * out).sum(-1, keepdim=True)
+    inner = weights * off * scale
     together = lambda t: t.unflatten(1, (kv, heads // kv)).sum(2)  # noqa: E731
-    return inner @ wide_k, together(inner.mT @ q), together((weights * kept).mT @ dy)
+    # A score that is off by its terms' rounding changes its weight by that part; the row's total follows all of them.
+    terms = scale * (q.abs() @ wide_k.abs().mT + abs(bias))
+    shift = 1 + terms + (weights * terms).sum(-1, keepdim=True)
+    inner_terms = weights * scale * (off.abs() * shift + (dy.abs() @ wide_v.abs().mT) * kept + (dy * out).abs().sum(-1, keepdim=True))
+    return ((inner @ wide_k, together(inner.mT @ q), together((weights * kept).mT @ dy)),
+            (inner_terms @ wide_k.abs(), together(inner_terms.mT @ q.abs()), together((weights * kept * shift).mT @ dy.abs())))
 
 
-def close(got: torch.Tensor, want: torch.Tensor) -> None:
-    # Rounding of the result, and f32 sums of terms about as large as the largest result or, where they cancel, about 1.
+def close(got: torch.Tensor, want: torch.Tensor, terms: torch.Tensor | None = None) -> None:
+    # Rounding of the result, and f32 sums of `terms`; else of terms about as large as the largest result or, where they cancel, about 1.
     eps = torch.finfo(got.dtype).eps
-    bound = want.abs() * eps + (2e-5 * want.abs().max().clamp_min(1) if want.numel() else 0)
+    if terms is not None:
+        bound = want.abs().clamp_min(torch.finfo(got.dtype).smallest_normal) * eps + 8 * torch.finfo(torch.float32).eps * terms
+    else:
+        bound = want.abs() * eps + (2e-5 * want.abs().max().clamp_min(1) if want.numel() else 0)
     off = (got.double() - want).abs()
-    assert bool((off <= bound).all()), f"off by {off.max()} where {want.abs().max()} is the largest"
+    assert bool((off <= bound).all()), f"{got.dtype}: off by {off.max()} where {want.abs().max()} is the largest, {(off / bound).max()} times the bound"
 
 
 @pytest.mark.parametrize("version", ["", "V2", "V3"])
@@ -127,14 +137,14 @@ def test_attention(version, rng):
         return
     dy = make(*want.shape)
     given = from_layout(out, name, n).double()
-    grads = gradients(*(t.detach() for t in inputs), hidden, 0 if bias is None else bias.double(), scale, kept, dy.double(), given)
+    grads, terms = gradients(*(t.detach() for t in inputs), hidden, 0 if bias is None else bias.double(), scale, kept, dy.double(), given)
     back = call(f"aclnnFlashAttentionScoreGrad{version}", keyIn=lay(k), **args, dy=lay(dy), pseShiftOptional=bias,
                 softmaxMaxOptional=got["softmaxMaxOut"], softmaxSumOptional=got["softmaxSumOut"], softmaxInOptional=None,
                 attentionInOptional=out, dqOut=lay(q), dkOut=lay(k), dvOut=lay(v), dpseOut=None, dsinkOut=None, **common)
-    for result, grad, heads in zip(("dqOut", "dkOut", "dvOut"), grads, (n, kv, kv)):
-        close(from_layout(back[result], name, heads), grad)
+    for result, grad, size, heads in zip(("dqOut", "dkOut", "dvOut"), grads, terms, (n, kv, kv)):
+        close(from_layout(back[result], name, heads), grad, size)
     # The judge's formula is the derivative where the output has not been rounded.
-    exact = gradients(*(t.detach() for t in inputs), hidden, 0 if bias is None else bias.double(), scale, kept, dy.double(), want.detach())
+    exact, _ = gradients(*(t.detach() for t in inputs), hidden, 0 if bias is None else bias.double(), scale, kept, dy.double(), want.detach())
     for mine, theirs in zip(exact, torch.autograd.grad((want * dy.double()).sum(), inputs)):
         assert torch.allclose(mine, theirs, rtol=1e-9, atol=1e-9)
 
@@ -147,13 +157,14 @@ def test_packed_sequences(rng, version):
     lengths = [(rng.choice([1, 7, 140]), rng.choice([1, 9, 65])) for _ in range(rng.choice([1, 3]))]
     causal = rng.random() < 0.5
     parts = [[torch.randn(s, h, d, generator=g).double().requires_grad_() for s, h in ((a, n), (c, kv), (c, kv))] for a, c in lengths]
-    wants, stats = [], []
+    wants, hiddens = [], []
     for q, k, v in parts:
         heads = [t.permute(1, 0, 2)[None] for t in (q, k, v)]
         rows, cols = torch.arange(len(q))[:, None], torch.arange(len(k))[None]
         hidden = cols > rows + len(k) - len(q) if causal else torch.zeros(len(q), len(k), dtype=torch.bool)
         out, largest, total = attention(*heads, hidden, 0, 0.25, torch.ones(()).double())
         wants.append(out[0].permute(1, 0, 2))
+        hiddens.append(hidden)
     tokens = lambda i: torch.cat([p[i].detach() for p in parts]).to(dtype)  # noqa: E731
     q, k, v, want = tokens(0), tokens(1), tokens(2), torch.cat(wants)
     ends = lambda i: [sum(x[i] for x in lengths[: j + 1]) for j in range(len(lengths))]  # noqa: E731
@@ -172,12 +183,16 @@ def test_packed_sequences(rng, version):
     dy = torch.randn(q.shape, generator=g)
     leaves = [t for p in parts for t in p]
     grads = torch.autograd.grad((want * dy.double()).sum(), leaves, allow_unused=True)
+    rows = torch.split(dy, [a for a, _ in lengths])
+    by_head = lambda t: t.detach().double().permute(1, 0, 2)[None]  # noqa: E731
+    sized = [gradients(*(by_head(t) for t in p), hidden, 0, 0.25, torch.ones(()).double(), by_head(y), by_head(out))[1]
+             for p, hidden, y, out in zip(parts, hiddens, rows, wants)]
     back = call(f"aclnnFlashAttentionUnpaddingScoreGrad{version}", query=q, keyIn=k, value=v, dy=dy, pseShiftOptional=None,
                 softmaxMaxOptional=got["softmaxMaxOut"], softmaxSumOptional=got["softmaxSumOut"], softmaxInOptional=None,
                 attentionInOptional=got["attentionOutOut"], dqOut=torch.zeros_like(q), dkOut=torch.zeros_like(k), dvOut=torch.zeros_like(v),
                 dpseOut=None, **common)
     for i, name in enumerate(("dqOut", "dkOut", "dvOut")):
-        close(back[name], torch.cat(grads[i::3]))
+        close(back[name], torch.cat(grads[i::3]), torch.cat([t[i][0].permute(1, 0, 2) for t in sized]))
 
 
 @pytest.mark.parametrize("sunk", [False, True])

@@ -13,12 +13,13 @@ import jobs  # noqa: E402
 import report  # noqa: E402
 
 DTYPES = ["float32", "float16", "bfloat16", "int64", "bool"]
+MORE = ["complex64", "float64", "int32", "int16", "int8", "uint8"]  # when asked for
 
 
 def options(words) -> argparse.Namespace:
     p = argparse.ArgumentParser("anynpu check ops", description=__doc__)
     p.add_argument("--only", action="append", metavar="NAME", help="operators with this name, which may hold * (nn.functional.*dropout*); repeatable")
-    p.add_argument("--dtype", action="append", choices=DTYPES, help="repeatable; without it all five")
+    p.add_argument("--dtype", action="append", choices=DTYPES + MORE, help=f"repeatable; without it {', '.join(DTYPES)}")
     p.add_argument("--limit", type=int, default=0, metavar="N", help="at most N samples of an operator, drawn by the seed (0: all)")
     p.add_argument("--choose", type=int, default=0, metavar="N", help="a random choice of N operators")
     p.add_argument("--budget", type=float, default=0, metavar="SECONDS", help="start no operator after that time")

@@ -6,7 +6,8 @@ import re
 
 from charge import Charges
 
-SHORT = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "int64": "int64", "bool": "bool"}
+SHORT = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "int64": "int64", "bool": "bool", "complex64": "complex64",
+         "float64": "fp64", "int32": "int32", "int16": "int16", "int8": "int8", "uint8": "uint8"}
 WORDS = {"wrong": "wrong", "refused": "refused", "missing": "missing", "crash": "crash", "cut": "not run", "check": "check failed"}
 
 HEAD = """# Operators against torch's own database
