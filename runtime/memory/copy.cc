@@ -10,6 +10,7 @@
 #include "device/hbm/hbm.h"
 #include "runtime/context/devices.h"
 #include "runtime/context/limits.h"
+#include "runtime/memory/client_memory.h"
 #include "runtime/memory/host.h"
 #include "runtime/workers/metered.h"
 #include "runtime/workers/pool.h"
@@ -31,14 +32,28 @@ uint32_t CostNs(size_t bytes) {
 
 bool Overlap(const char* a, const char* b, size_t bytes) { return a < b + bytes && b < a + bytes; }
 
-void CopyRow(char* dst, const char* src, size_t bytes, Parallel& parallel) {
-  if (Overlap(dst, src, bytes)) {
+// `reaches(dst, src, bytes)` is asked before each piece is touched.
+template <class Reaches>
+void CopyRow(char* dst, const char* src, size_t bytes, Parallel& parallel, Reaches&& reaches) {
+  const bool overlap = Overlap(dst, src, bytes);
+  if (!overlap && bytes >= kSplitBytes) {
+    return parallel.For(static_cast<int64_t>(bytes), kPieceBytes, [&](int64_t begin, int64_t end) {
+      const auto piece = static_cast<size_t>(end - begin);
+      if (reaches(dst + begin, src + begin, piece)) std::memcpy(dst + begin, src + begin, piece);
+    });
+  }
+  if (!reaches(dst, src, bytes)) return;
+  if (overlap) {
     std::memmove(dst, src, bytes);
-  } else if (bytes < kSplitBytes) {
-    std::memcpy(dst, src, bytes);
   } else {
-    parallel.For(static_cast<int64_t>(bytes), kPieceBytes,
-                 [&](int64_t begin, int64_t end) { std::memcpy(dst + begin, src + begin, static_cast<size_t>(end - begin)); });
+    std::memcpy(dst, src, bytes);
+  }
+}
+
+template <class Reaches>
+void CopyRows(const CopyPlan& plan, Parallel& parallel, Reaches&& reaches) {
+  for (size_t row = 0; row < plan.rows; ++row) {
+    CopyRow(plan.dst.local + row * plan.dst_pitch, plan.src.local + row * plan.src_pitch, plan.width, parallel, reaches);
   }
 }
 
@@ -62,11 +77,7 @@ template <class Run>
 Status Here(Pool& pool, const TaskWork& work, uint32_t cost_ns, Run&& run) {
   return RunMetered(pool.meter(), work, {.planned_ns = cost_ns},
                     [] { return Exiting() ? Error(Code::kTaskAbort, "The process is ending.") : Status(); },
-                    [&] {
-                      run();
-                      return Outcome::Done();
-                    },
-                    [](const Status&) {})
+                    [&] { return Outcome::Done(run()); }, [](const Status&) {})
       .status;
 }
 
@@ -74,8 +85,7 @@ class CopyTask : public Task {
  public:
   explicit CopyTask(const CopyPlan& plan) : plan_(plan) {}
   Outcome Run(TaskContext& context) override {
-    CopyNow(plan_, context.parallel);
-    return Outcome::Done();
+    return Outcome::Done(CopyNow(plan_, context.parallel, Code::kTaskException));
   }
   const char* Name() const override { return "memcpy"; }
   uint32_t CostNs() const override { return rt::CostNs(plan_.Bytes()); }
@@ -99,21 +109,34 @@ class StagedCopyTask final : public CopyTask {
 };
 
 struct Fill {
-  char* local;
+  Side side;
   uint32_t pattern;
   size_t pattern_bytes, count;
+  const char* function;
+  size_t Bytes() const { return count * pattern_bytes; }
 };
+
+Status RunFill(const Fill& fill, Parallel& parallel, Code code) {
+  CopyPlan plan;
+  plan.dst = fill.side;
+  plan.src.place = Place::kDevice;
+  plan.width = fill.Bytes();
+  plan.function = fill.function;
+  ClientMemory client(plan);
+  if (!client.Reaches(fill.side.local, nullptr, fill.Bytes())) return client.Told(code, "devPtr");
+  FillNow(fill.side.local, fill.pattern, fill.pattern_bytes, fill.count, parallel);
+  return {};
+}
 
 class FillTask final : public Task {
  public:
   explicit FillTask(const Fill& fill) : fill_(fill) {}
   Outcome Run(TaskContext& context) override {
-    FillNow(fill_.local, fill_.pattern, fill_.pattern_bytes, fill_.count, context.parallel);
-    return Outcome::Done();
+    return Outcome::Done(RunFill(fill_, context.parallel, Code::kTaskException));
   }
   const char* Name() const override { return "memset"; }
-  uint32_t CostNs() const override { return rt::CostNs(fill_.count * fill_.pattern_bytes); }
-  TaskWork Work() const override { return FillWork(fill_.count * fill_.pattern_bytes); }
+  uint32_t CostNs() const override { return rt::CostNs(fill_.Bytes()); }
+  TaskWork Work() const override { return FillWork(fill_.Bytes()); }
 
  private:
   const Fill fill_;
@@ -131,9 +154,9 @@ void TellCopy(const CopyPlan& plan, int card, int stream, Tell&& tell) {
   tell(strict::Step{plan.function, card, stream, uses, strict::Step::Copy::kWhole});
 }
 
-void TellFill(const Fill& fill, const char* function, int card, int stream, strict::Line* line) {
-  const strict::Use use[] = {{{fill.local, fill.count * fill.pattern_bytes, {}, {}}, strict::Does::kWrites, "devPtr"}};
-  const strict::Step step{function, card, stream, use};
+void TellFill(const Fill& fill, int card, int stream, strict::Line* line) {
+  const strict::Use use[] = {{{fill.side.local, fill.Bytes(), {}, {}}, strict::Does::kWrites, "devPtr"}};
+  const strict::Step step{fill.function, card, stream, use};
   if (line != nullptr) {
     strict::Queued(step, *line);
   } else {
@@ -244,10 +267,14 @@ Result<CopyPlan> PlanCopy2d(void* dst, size_t dst_pitch, const void* src, size_t
   return plan;
 }
 
-void CopyNow(const CopyPlan& plan, Parallel& parallel) {
-  for (size_t row = 0; row < plan.rows; ++row) {
-    CopyRow(plan.dst.local + row * plan.dst_pitch, plan.src.local + row * plan.src_pitch, plan.width, parallel);
+Status CopyNow(const CopyPlan& plan, Parallel& parallel, Code code) {
+  ClientMemory client(plan);
+  if (!client.looks() || (plan.rows > 1 && client.ReachesAllRows())) {
+    CopyRows(plan, parallel, [](const char*, const char*, size_t) { return true; });
+    return {};
   }
+  CopyRows(plan, parallel, [&](const char* dst, const char* src, size_t bytes) { return client.Reaches(dst, src, bytes); });
+  return client.Told(code);
 }
 
 Status CopyOn(const CopyPlan& plan, Stream& stream) {
@@ -257,8 +284,7 @@ Status CopyOn(const CopyPlan& plan, Stream& stream) {
   return stream.Launch(
       const_cast<CopyPlan*>(&plan),
       [](void* self, TaskContext& context) {
-        CopyNow(*static_cast<const CopyPlan*>(self), context.parallel);
-        return Outcome::Done();
+        return Outcome::Done(CopyNow(*static_cast<const CopyPlan*>(self), context.parallel, Code::kTaskException));
       },
       [](void* self) -> TaskPtr { return std::make_unique<CopyTask>(*static_cast<const CopyPlan*>(self)); },
       {CostNs(plan.Bytes()), WorkOf(plan)});
@@ -266,13 +292,13 @@ Status CopyOn(const CopyPlan& plan, Stream& stream) {
 
 Status CopyHere(const CopyPlan& plan, Pool& pool) {
   if (strict::On()) TellCopy(plan, -1, -1, [](const strict::Step& step) { strict::Now(step); });
-  return Here(pool, WorkOf(plan), CostNs(plan.Bytes()), [&] { CopyNow(plan, pool.parallel()); });
+  return Here(pool, WorkOf(plan), CostNs(plan.Bytes()), [&] { return CopyNow(plan, pool.parallel()); });
 }
 
-Status FillHere(char* local, uint32_t pattern, size_t pattern_bytes, size_t count, Pool& pool, const char* function) {
-  if (strict::On()) TellFill({local, pattern, pattern_bytes, count}, function, -1, -1, nullptr);
-  const size_t bytes = count * pattern_bytes;
-  return Here(pool, FillWork(bytes), CostNs(bytes), [&] { FillNow(local, pattern, pattern_bytes, count, pool.parallel()); });
+Status FillHere(const Side& side, uint32_t pattern, size_t pattern_bytes, size_t count, Pool& pool, const char* function) {
+  const Fill fill{side, pattern, pattern_bytes, count, function};
+  if (strict::On()) TellFill(fill, -1, -1, nullptr);
+  return Here(pool, FillWork(fill.Bytes()), CostNs(fill.Bytes()), [&] { return RunFill(fill, pool.parallel(), Code::kOutOfRange); });
 }
 
 Result<bool> CopyStagedOn(const CopyPlan& plan, Stream& stream) {
@@ -286,8 +312,13 @@ Result<bool> CopyStagedOn(const CopyPlan& plan, Stream& stream) {
     staged_bytes.fetch_sub(bytes, std::memory_order_relaxed);
     return false;
   }
-  for (size_t row = 0; row < plan.rows; ++row) {
-    std::memcpy(staged.get() + row * plan.width, plan.src.local + row * plan.src_pitch, plan.width);
+  SerialParallel alone;
+  CopyPlan stage = plan;
+  stage.dst = {staged.get(), Place::kPinned};
+  stage.dst_pitch = plan.width;
+  if (Status status = CopyNow(stage, alone); !status.ok()) {
+    staged_bytes.fetch_sub(bytes, std::memory_order_relaxed);
+    return status;
   }
   CopyPlan later = plan;
   later.src = {staged.get(), Place::kPinned};
@@ -312,18 +343,16 @@ void FillNow(char* local, uint32_t pattern, size_t pattern_bytes, size_t count, 
   parallel.For(static_cast<int64_t>(count), static_cast<int64_t>(kPieceBytes / pattern_bytes), fill);
 }
 
-Status FillOn(char* local, uint32_t pattern, size_t pattern_bytes, size_t count, Stream& stream, const char* function) {
-  Fill fill{local, pattern, pattern_bytes, count};
-  if (strict::On()) TellFill(fill, function, stream.card(), static_cast<int>(stream.id()), &stream.line());
+Status FillOn(const Side& side, uint32_t pattern, size_t pattern_bytes, size_t count, Stream& stream, const char* function) {
+  Fill fill{side, pattern, pattern_bytes, count, function};
+  if (strict::On()) TellFill(fill, stream.card(), static_cast<int>(stream.id()), &stream.line());
   return stream.Launch(
       &fill,
       [](void* self, TaskContext& context) {
-        const Fill& f = *static_cast<const Fill*>(self);
-        FillNow(f.local, f.pattern, f.pattern_bytes, f.count, context.parallel);
-        return Outcome::Done();
+        return Outcome::Done(RunFill(*static_cast<const Fill*>(self), context.parallel, Code::kTaskException));
       },
       [](void* self) -> TaskPtr { return std::make_unique<FillTask>(*static_cast<const Fill*>(self)); },
-      {CostNs(count * pattern_bytes), FillWork(count * pattern_bytes)});
+      {CostNs(fill.Bytes()), FillWork(fill.Bytes())});
 }
 
 }  // namespace npu::rt

@@ -56,8 +56,8 @@ Result<CopyPlan> PlanCopy(const CopyArgs& args, const char* function);
 Result<CopyPlan> PlanCopy2d(void* dst, size_t dst_pitch, const void* src, size_t src_pitch, size_t width, size_t height, CopyKind kind,
                             const char* function);
 
-// On the calling thread with the threads of a card.
-void CopyNow(const CopyPlan& plan, Parallel& parallel);
+// On the calling thread with the threads of a card. Fails with `code` where memory of the client is not there.
+Status CopyNow(const CopyPlan& plan, Parallel& parallel, Code code = Code::kOutOfRange);
 // The same for a call of the client: counted among the card's work, and followed by strict memory.
 Status CopyHere(const CopyPlan& plan, Pool& pool);
 // Behind what is queued.
@@ -68,7 +68,7 @@ Result<bool> CopyStagedOn(const CopyPlan& plan, Stream& stream);
 
 // `pattern_bytes` 1 or 4; count patterns from `local` on.
 void FillNow(char* local, uint32_t pattern, size_t pattern_bytes, size_t count, Parallel& parallel);
-Status FillHere(char* local, uint32_t pattern, size_t pattern_bytes, size_t count, Pool& pool, const char* function);
-Status FillOn(char* local, uint32_t pattern, size_t pattern_bytes, size_t count, Stream& stream, const char* function);
+Status FillHere(const Side& side, uint32_t pattern, size_t pattern_bytes, size_t count, Pool& pool, const char* function);
+Status FillOn(const Side& side, uint32_t pattern, size_t pattern_bytes, size_t count, Stream& stream, const char* function);
 
 }  // namespace npu::rt

@@ -44,7 +44,7 @@ struct FillArgs {
   const char* param;
 };
 
-Result<char*> PlanFill(const FillArgs& args, const char* function) {
+Result<rt::Side> PlanFill(const FillArgs& args, const char* function) {
   NPU_TRY(NotNull(args.ptr, function, args.param));
   if (args.bytes > args.room) {
     return Error(Code::kOutOfRange, "{}: {} bytes are to be filled, but the buffer has {}.", function, args.bytes, args.room)
@@ -55,7 +55,7 @@ Result<char*> PlanFill(const FillArgs& args, const char* function) {
     return Error(Code::kOutOfRange, "{}: {} {} is neither device memory nor pinned.", function, args.param, fmt::ptr(args.ptr))
         .Remedy("Pass an address of aclrtMalloc; for host memory use memset.");
   }
-  return side.local;
+  return side;
 }
 
 Status CheckWords(const void* ptr, size_t room, size_t count, const char* function) {
@@ -188,16 +188,16 @@ Status aclrtMemcpyBatchAsyncV2(void** dsts, size_t* destMaxs, void** srcs, size_
 Status aclrtMemset(void* devPtr, size_t maxCount, int32_t value, size_t count) {
   if (count == 0) return {};
   NPU_ASSIGN(Ref<rt::Context> context, rt::Current(__func__));
-  NPU_ASSIGN(char* const local, PlanFill({devPtr, maxCount, count, "devPtr"}, __func__));
-  return rt::FillHere(local, static_cast<uint32_t>(value), 1, count, context->pool(), __func__);
+  NPU_ASSIGN(const rt::Side side, PlanFill({devPtr, maxCount, count, "devPtr"}, __func__));
+  return rt::FillHere(side, static_cast<uint32_t>(value), 1, count, context->pool(), __func__);
 }
 
 Status aclrtMemsetAsync(void* devPtr, size_t maxCount, int32_t value, size_t count, aclrtStream stream) {
   if (count == 0) return {};
   NPU_NOT_NULL(devPtr);
   NPU_ASSIGN(Ref<rt::TaskStream> found, rt::ResolveTaskStream(stream, __func__));
-  NPU_ASSIGN(char* const local, PlanFill({devPtr, maxCount, count, "devPtr"}, __func__));
-  return rt::FillOn(local, static_cast<uint32_t>(value), 1, count, *found, __func__);
+  NPU_ASSIGN(const rt::Side side, PlanFill({devPtr, maxCount, count, "devPtr"}, __func__));
+  return rt::FillOn(side, static_cast<uint32_t>(value), 1, count, *found, __func__);
 }
 
 Status aclrtMemsetD32(void* ptr, size_t memSize, uint32_t value, size_t N) {
@@ -205,8 +205,8 @@ Status aclrtMemsetD32(void* ptr, size_t memSize, uint32_t value, size_t N) {
   NPU_NOT_NULL(ptr);
   NPU_TRY(CheckWords(ptr, memSize, N, __func__));
   NPU_ASSIGN(Ref<rt::Context> context, rt::Current(__func__));
-  NPU_ASSIGN(char* const local, PlanFill({ptr, memSize, N * 4, "ptr"}, __func__));
-  return rt::FillHere(local, value, 4, N, context->pool(), __func__);
+  NPU_ASSIGN(const rt::Side side, PlanFill({ptr, memSize, N * 4, "ptr"}, __func__));
+  return rt::FillHere(side, value, 4, N, context->pool(), __func__);
 }
 
 Status aclrtMemsetD32Async(void* ptr, size_t memSize, uint32_t value, size_t N, aclrtStream stream) {
@@ -214,8 +214,8 @@ Status aclrtMemsetD32Async(void* ptr, size_t memSize, uint32_t value, size_t N, 
   NPU_NOT_NULL(ptr);
   NPU_TRY(CheckWords(ptr, memSize, N, __func__));
   NPU_ASSIGN(Ref<rt::TaskStream> found, rt::ResolveTaskStream(stream, __func__));
-  NPU_ASSIGN(char* const local, PlanFill({ptr, memSize, N * 4, "ptr"}, __func__));
-  return rt::FillOn(local, value, 4, N, *found, __func__);
+  NPU_ASSIGN(const rt::Side side, PlanFill({ptr, memSize, N * 4, "ptr"}, __func__));
+  return rt::FillOn(side, value, 4, N, *found, __func__);
 }
 
 }  // namespace npu::calls

@@ -155,7 +155,7 @@ void Copies() {
       std::vector<double> rates;
       for (int i = 0; i < 15; ++i) {
         rates.push_back(static_cast<double>(bytes) * kTimes / 1e9 / Seconds([&] {
-                          for (int k = 0; k < kTimes; ++k) CopyNow(plan, *parallel);
+                          for (int k = 0; k < kTimes; ++k) Check(CopyNow(plan, *parallel));
                         }));
       }
       std::sort(rates.begin(), rates.end());
