@@ -31,7 +31,8 @@ const void* FirstBeyondReach(const void* begin, size_t bytes, Access access) noe
     const uintptr_t page = first & ~(page_bytes - 1);
     const uintptr_t end = (first + bytes + page_bytes - 1) & ~(page_bytes - 1);
     // Everything but success has several reasons, among them a system that does not know the question.
-    if (madvise(Pointer(page), end - page, access == Access::kRead ? kPopulateRead : kPopulateWrite) == 0) return nullptr;
+    if (madvise(Pointer(page), end - page, access == Access::kRead ? kPopulateRead : kPopulateWrite) == 0)
+      return nullptr;
   }
   return FirstBeyondReachByFile(begin, bytes, access);
 }
@@ -63,6 +64,14 @@ const void* FirstBeyondReachByFile(const void* begin, size_t bytes, Access acces
     if (!more) return nullptr;
     at = next;
   }
+}
+
+bool IsMapped(const void* begin, size_t bytes) noexcept {
+  const auto first = reinterpret_cast<uintptr_t>(begin);
+  if (bytes > UINTPTR_MAX - first - page_bytes) return false;
+  const uintptr_t page = first & ~(page_bytes - 1);
+  // Writes nothing back (Linux leaves that to its own time), but walks the mappings.
+  return msync(Pointer(page), first + bytes - page, MS_ASYNC) == 0 || errno != ENOMEM;
 }
 
 }  // namespace npu::os

@@ -33,7 +33,11 @@ class Row {
       Make(i, random());
     }
   }
-  ~Row() { munmap(begin_, kinds_.size() * page); }
+  ~Row() {  // absent pages are not ours any more
+    for (size_t i = 0; i < kinds_.size(); ++i) {
+      if (kinds_[i] != Kind::kAbsent) munmap(begin_ + i * page, page);
+    }
+  }
 
   char* begin() const { return begin_; }
   const void* Expected(const char* first, size_t bytes, Access access) const {
@@ -56,14 +60,19 @@ class Row {
         std::memset(at, static_cast<int>(fill & 0xff), page);
         if (kinds_[i] == Kind::kReadOnly) mprotect(at, page, PROT_READ);
         break;
-      case Kind::kUntouched: mprotect(at, page, PROT_READ | PROT_WRITE); break;
-      case Kind::kAbsent: munmap(at, page); break;
+      case Kind::kUntouched:
+        mprotect(at, page, PROT_READ | PROT_WRITE);
+        break;
+      case Kind::kAbsent:
+        munmap(at, page);
+        break;
       case Kind::kBehindTheFile: {
         const Fd empty(memfd_create("reach-test", MFD_CLOEXEC));
         mmap(at, page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, empty.get(), 0);
         break;
       }
-      default: break;
+      default:
+        break;
     }
   }
 
@@ -88,6 +97,24 @@ TEST(Reach, TellsTheFirstPlaceThatIsNotThere) {
   }
 }
 
+TEST(Reach, MappedIsWhatHasNoHole) {
+  constexpr size_t kPages = 9;
+  char* map = static_cast<char*>(mmap(nullptr, kPages * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  EXPECT_TRUE(IsMapped(map, kPages * page));
+  const size_t hole = std::random_device{}() % kPages;
+  munmap(map + hole * page, page);
+  for (size_t from = 0; from < kPages; ++from) {
+    for (size_t to = from + 1; to <= kPages; ++to) {
+      EXPECT_EQ(IsMapped(map + from * page + 7, (to - from) * page - 9), hole < from || hole >= to)
+          << from << ' ' << to << ' ' << hole;
+    }
+  }
+  EXPECT_FALSE(IsMapped(map, SIZE_MAX));
+  for (size_t i = 0; i < kPages; ++i) {
+    if (i != hole) munmap(map + i * page, page);
+  }
+}
+
 TEST(Reach, LeavesBytesAsTheyAre) {
   const size_t bytes = 700 * page + 123;  // more pages than one call of the slow way takes
   std::vector<char> memory(bytes);
@@ -106,7 +133,8 @@ TEST(Reach, NumbersThatAreNoAddresses) {
   for (const Ask ask : kWays) {
     for (const uintptr_t number : {uintptr_t{1}, uintptr_t{0x123}, uintptr_t{0x10'0000'0000'0000}, UINTPTR_MAX - 3}) {
       const auto* address = reinterpret_cast<const void*>(number);
-      for (const size_t bytes : {size_t{1}, size_t{5000}, SIZE_MAX}) EXPECT_EQ(ask(address, bytes, Access::kRead), address);
+      for (const size_t bytes : {size_t{1}, size_t{5000}, SIZE_MAX})
+        EXPECT_EQ(ask(address, bytes, Access::kRead), address);
     }
     char here = 0;
     EXPECT_NE(ask(&here, SIZE_MAX, Access::kRead), nullptr) << "no process has all of it";

@@ -124,6 +124,26 @@ TEST(LastError, OnlyRuntimeCodesAreRemembered) {
   EXPECT_EQ(TakeErrorCode(), 0);
 }
 
+// torch_npu prints the runtime's last code in place of the operator's: it must be of the same failure.
+TEST(LastError, AnOperatorsOwnFailureEndsAnOlderCode) {
+  const auto fail = [](Code code, boundary::CodeOf code_of) { RecordError(Error(code, "x"), code_of(code)); };
+  for (const Code own :
+       {Code::kInvalidParam, Code::kNullPointer, Code::kUnsupportedDType, Code::kOutOfRange, Code::kNotYet}) {
+    fail(Code::kOutOfDeviceMemory, AclCode);
+    EXPECT_EQ(PeekErrorCode(), 207001);
+    fail(own, NnCode);
+    EXPECT_EQ(PeekErrorCode(), 0) << NnCode(own);
+  }
+  for (const Code beneath : {Code::kTaskAbort, Code::kOutOfDeviceMemory, Code::kContextNull, Code::kTaskException}) {
+    fail(Code::kSyncTimeout, AclCode);
+    fail(beneath, NnCode);
+    EXPECT_EQ(TakeErrorCode(), AclCode(beneath));
+  }
+  fail(Code::kOutOfDeviceMemory, AclCode);
+  fail(Code::kInvalidParam, AclCode);
+  EXPECT_EQ(TakeErrorCode(), 207001) << "the layer above the runtime is not recorded";
+}
+
 TEST(LastError, BelongsToItsThread) {
   TakeErrorMessage();
   std::thread other([] { RecordError(Error(Code::kContextNull, "of another thread"), 107002); });

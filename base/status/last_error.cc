@@ -41,6 +41,13 @@ bool IsRuntimeCode(int32_t code) {
   return family == 107 || family == 207 || family == 507;
 }
 
+// aclnn's numbers.
+bool OfOperators(int32_t code) {
+  const int32_t family = code / 1000;
+  return family == 161 || family == 361 || family == 561;
+}
+constexpr int32_t kRuntimeFailed = 361001;
+
 struct Numbers {
   std::string_view acl, nn, hccl;
   log::Level level;
@@ -66,8 +73,7 @@ bool Inner(std::string_view number) { return number.ends_with("9999"); }
 std::string_view ErrorNumber(const Status& status, int32_t code) {
   if (BeginsWithNumber(status.text())) return status.text().substr(0, 6);
   const Numbers& row = kNumbers[static_cast<size_t>(status.code())];
-  const int32_t family = code / 1000;
-  if (family == 161 || family == 361 || family == 561) return row.nn;
+  if (OfOperators(code)) return row.nn;
   return code > 0 && code < 1000 ? row.hccl : row.acl;
 }
 
@@ -80,7 +86,14 @@ void RecordError(const Status& status, int32_t code) {
                   fmt::format("({}: {})", code, CodeName(status.code()))};
   if (mine.queue.empty() || mine.queue.back() != message) mine.queue.push_back(std::move(message));
   if (mine.queue.size() > kMessagesKept) mine.queue.pop_front();
-  if (IsRuntimeCode(code)) mine.code = code;
+  if (IsRuntimeCode(code)) {
+    mine.code = code;
+  } else if (OfOperators(code)) {
+    // torch_npu prints what it finds here in place of the operator's number, so it must be of the same failure: what
+    // the runtime answered beneath the operator, or nothing (docs/decisions/log.md).
+    const int32_t beneath = AclCode(status.code());
+    mine.code = code == kRuntimeFailed && IsRuntimeCode(beneath) ? beneath : 0;
+  }
 }
 
 const char* TakeErrorMessage() {

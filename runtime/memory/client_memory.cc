@@ -23,15 +23,29 @@ bool ReachesRows(const Side& side, size_t width, size_t rows, size_t pitch, os::
 }
 
 Status Beyond(Code code, const CopyPlan& plan, uintptr_t bad, const char* param, const char* local, const char* can) {
-  return Error(code, "{}: {} {} is memory of the host, and this process has no {} memory at {} ({} bytes are asked for).", plan.function,
-               param, fmt::ptr(local), can, fmt::ptr(reinterpret_cast<const void*>(bad)), plan.Bytes())
-      .Remedy("Pass memory that is allocated, as large as is said, and not given back to the system before the work is done.");
+  return Error(code,
+               "{}: {} {} is memory of the host, and this process has no {} memory at {} ({} bytes are asked for).",
+               plan.function, param, fmt::ptr(local), can, fmt::ptr(reinterpret_cast<const void*>(bad)), plan.Bytes())
+      .Remedy(
+          "Pass memory that is allocated, as large as is said, and not given back to the system before the work is "
+          "done.");
 }
 
 }  // namespace
 
-bool ClientMemory::ReachesSource(const char* src, size_t bytes) { return Reach(src, bytes, os::Access::kRead, bad_src_); }
-bool ClientMemory::ReachesDestination(const char* dst, size_t bytes) { return Reach(dst, bytes, os::Access::kWrite, bad_dst_); }
+bool ClientMemory::ReachesSource(const char* src, size_t bytes) {
+  return Reach(src, bytes, os::Access::kRead, bad_src_);
+}
+bool ClientMemory::ReachesDestination(const char* dst, size_t bytes) {
+  return Reach(dst, bytes, os::Access::kWrite, bad_dst_);
+}
+
+bool ClientMemory::ReachesEnd() {
+  const auto end = [&](const Side& side, size_t pitch) {
+    return side.local + (plan_.rows - 1) * pitch + plan_.width - 1;
+  };
+  return Reaches(end(plan_.dst, plan_.dst_pitch), end(plan_.src, plan_.src_pitch), 1);
+}
 
 bool ClientMemory::ReachesAllRows() const {
   return (!looks_at_src_ || ReachesRows(plan_.src, plan_.width, plan_.rows, plan_.src_pitch, os::Access::kRead)) &&

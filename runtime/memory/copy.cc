@@ -19,8 +19,8 @@
 namespace npu::rt {
 namespace {
 
-// One thread moves some 10 to 20 GB/s, two about twice that; below kSplitBytes the start of the second costs more than it
-// brings (docs/performance.md, Runtime).
+// One thread moves some 10 to 20 GB/s, two about twice that; below kSplitBytes the start of the second costs more than
+// it brings (docs/performance.md, Runtime).
 constexpr size_t kSplitBytes = size_t{4} << 20;
 constexpr size_t kPieceBytes = size_t{1} << 20;
 constexpr uint32_t kStartNs = 60;
@@ -53,7 +53,8 @@ void CopyRow(char* dst, const char* src, size_t bytes, Parallel& parallel, Reach
 template <class Reaches>
 void CopyRows(const CopyPlan& plan, Parallel& parallel, Reaches&& reaches) {
   for (size_t row = 0; row < plan.rows; ++row) {
-    CopyRow(plan.dst.local + row * plan.dst_pitch, plan.src.local + row * plan.src_pitch, plan.width, parallel, reaches);
+    CopyRow(plan.dst.local + row * plan.dst_pitch, plan.src.local + row * plan.src_pitch, plan.width, parallel,
+            reaches);
   }
 }
 
@@ -63,7 +64,8 @@ TaskWork WorkOf(const CopyPlan& plan) {
                             : from_host          ? device::Flow::kToDevice
                             : to_host            ? device::Flow::kToHost
                                                  : device::Flow::kOnDevice;
-  return {.unit = static_cast<uint8_t>(device::Unit::kMemory), .flow = static_cast<uint8_t>(flow), .bytes = plan.Bytes()};
+  return {
+      .unit = static_cast<uint8_t>(device::Unit::kMemory), .flow = static_cast<uint8_t>(flow), .bytes = plan.Bytes()};
 }
 
 TaskWork FillWork(size_t bytes) {
@@ -75,9 +77,10 @@ TaskWork FillWork(size_t bytes) {
 // On the calling thread, counted like a task.
 template <class Run>
 Status Here(Pool& pool, const TaskWork& work, uint32_t cost_ns, Run&& run) {
-  return RunMetered(pool.meter(), work, {.planned_ns = cost_ns},
-                    [] { return Exiting() ? Error(Code::kTaskAbort, "The process is ending.") : Status(); },
-                    [&] { return Outcome::Done(run()); }, [](const Status&) {})
+  return RunMetered(
+             pool.meter(), work, {.planned_ns = cost_ns},
+             [] { return Exiting() ? Error(Code::kTaskAbort, "The process is ending.") : Status(); },
+             [&] { return Outcome::Done(run()); }, [](const Status&) {})
       .status;
 }
 
@@ -150,7 +153,8 @@ void TellCopy(const CopyPlan& plan, int card, int stream, Tell&& tell) {
   const auto use = [&](const Side& side, const int64_t* strides, strict::Does does, const char* param) {
     return strict::Use{{side.place == Place::kPageable ? nullptr : side.local, 1, shape, {strides, 2}}, does, param};
   };
-  const strict::Use uses[] = {use(plan.src, from, strict::Does::kReads, "src"), use(plan.dst, to, strict::Does::kWrites, "dst")};
+  const strict::Use uses[] = {use(plan.src, from, strict::Does::kReads, "src"),
+                              use(plan.dst, to, strict::Does::kWrites, "dst")};
   tell(strict::Step{plan.function, card, stream, uses, strict::Step::Copy::kWhole});
 }
 
@@ -168,8 +172,8 @@ void TellFill(const Fill& fill, int card, int stream, strict::Line* line) {
 // calls one device memory is told; between known ones the addresses win.
 Status CheckSide(const Side& side, bool said_device, const void* address, const char* function, const char* param) {
   if (!said_device || side.place != Place::kPageable) return {};
-  return Error(Code::kOutOfRange, "{}: {} {} is called device memory by kind, but it is memory of the host.", function, param,
-               fmt::ptr(address))
+  return Error(Code::kOutOfRange, "{}: {} {} is called device memory by kind, but it is memory of the host.", function,
+               param, fmt::ptr(address))
       .Remedy("Pass an address of aclrtMalloc, or the kind that fits.");
 }
 
@@ -181,14 +185,17 @@ Status CheckPeers(const void* dst, const void* src, const char* function) {
   if (!to || !from || to->card == from->card) return {};
   const int a = LogicalOf(to->card), b = LogicalOf(from->card);
   if (a < 0 || b < 0 || PeerAccess(a, b) || PeerAccess(b, a)) return {};
-  return Error(Code::kNoPermission, "{}: dst is on device {} and src on device {}, and peer access between them is not enabled.", function,
+  return Error(Code::kNoPermission,
+               "{}: dst is on device {} and src on device {}, and peer access between them is not enabled.", function,
                a, b)
       .Remedy("Call aclrtDeviceEnablePeerAccess({}, 0) with device {} current first.", b, a);
 }
 
 Status CheckPlaces(const CopyPlan& plan, const void* dst, const void* src, CopyKind kind, const char* function) {
-  NPU_TRY(CheckSide(plan.dst, kind == CopyKind::kHostToDevice || kind == CopyKind::kDeviceToDevice, dst, function, "dst"));
-  NPU_TRY(CheckSide(plan.src, kind == CopyKind::kDeviceToHost || kind == CopyKind::kDeviceToDevice, src, function, "src"));
+  NPU_TRY(
+      CheckSide(plan.dst, kind == CopyKind::kHostToDevice || kind == CopyKind::kDeviceToDevice, dst, function, "dst"));
+  NPU_TRY(
+      CheckSide(plan.src, kind == CopyKind::kDeviceToHost || kind == CopyKind::kDeviceToDevice, src, function, "src"));
   if (plan.dst.place == Place::kDevice && plan.src.place == Place::kDevice) return CheckPeers(dst, src, function);
   return {};
 }
@@ -197,8 +204,9 @@ Status CheckPlaces(const CopyPlan& plan, const void* dst, const void* src, CopyK
 
 Result<CopyKind> CopyKindOf(int number, const char* function) {
   // 5 (through a buffer), 6 and 7 (inside a device, between devices) are finer forms of the first four.
-  constexpr CopyKind kKinds[] = {CopyKind::kHostToHost,   CopyKind::kHostToDevice, CopyKind::kDeviceToHost,   CopyKind::kDeviceToDevice,
-                                 CopyKind::kDefault,      CopyKind::kHostToDevice, CopyKind::kDeviceToDevice, CopyKind::kDeviceToDevice};
+  constexpr CopyKind kKinds[] = {CopyKind::kHostToHost,     CopyKind::kHostToDevice,  CopyKind::kDeviceToHost,
+                                 CopyKind::kDeviceToDevice, CopyKind::kDefault,       CopyKind::kHostToDevice,
+                                 CopyKind::kDeviceToDevice, CopyKind::kDeviceToDevice};
   if (number >= 0 && static_cast<size_t>(number) < std::size(kKinds)) return kKinds[number];
   return Error(Code::kInvalidParam, "{}: kind is {}, which is not a copy kind.", function, number)
       .Remedy("Pass 1 (host to device), 2 (device to host), 3 (device to device) or 4 (by the addresses).");
@@ -219,8 +227,8 @@ Result<Side> LookAt(const void* address, size_t bytes, const char* function, con
   if (!host) return Side{here, Place::kPageable};
   const size_t left = host->bytes - static_cast<size_t>(here - static_cast<char*>(host->begin));
   if (bytes > left) {
-    return Error(Code::kOutOfRange, "{}: {} {} has {} bytes left in its pinned block, but {} are asked for.", function, param,
-                 fmt::ptr(address), left, bytes)
+    return Error(Code::kOutOfRange, "{}: {} {} has {} bytes left in its pinned block, but {} are asked for.", function,
+                 param, fmt::ptr(address), left, bytes)
         .Remedy("Copy no more than was allocated.");
   }
   return Side{here, Place::kPinned};
@@ -231,11 +239,16 @@ Result<CopyPlan> PlanCopy(const CopyArgs& args, const char* function) {
   plan.function = function;
   plan.width = args.bytes;
   if (args.dst == nullptr || args.src == nullptr) {
-    return Error(Code::kInvalidParam, "{}: {} is null.", function, args.dst == nullptr ? "dst" : "src").Remedy("Pass valid addresses.");
+    return Error(Code::kInvalidParam, "{}: {} is null.", function, args.dst == nullptr ? "dst" : "src")
+        .Remedy("Pass valid addresses.");
   }
   if (args.bytes > args.dst_bytes) {
     return Error(Code::kOutOfRange, "{}: count is {} but destMax is {}.", function, args.bytes, args.dst_bytes)
         .Remedy("Pass the size of the destination buffer as destMax.");
+  }
+  if (args.bytes > SIZE_MAX / 2) {
+    return Error(Code::kOutOfRange, "{}: {} bytes do not fit an address space.", function, args.bytes)
+        .Remedy("Pass the size in bytes as count.");
   }
   NPU_ASSIGN(plan.dst, LookAt(args.dst, args.bytes, function, "dst"));
   NPU_ASSIGN(plan.src, LookAt(args.src, args.bytes, function, "src"));
@@ -243,17 +256,20 @@ Result<CopyPlan> PlanCopy(const CopyArgs& args, const char* function) {
   return plan;
 }
 
-Result<CopyPlan> PlanCopy2d(void* dst, size_t dst_pitch, const void* src, size_t src_pitch, size_t width, size_t height, CopyKind kind,
-                            const char* function) {
+Result<CopyPlan> PlanCopy2d(void* dst, size_t dst_pitch, const void* src, size_t src_pitch, size_t width, size_t height,
+                            CopyKind kind, const char* function) {
   if (dst == nullptr || src == nullptr) {
-    return Error(Code::kInvalidParam, "{}: {} is null.", function, dst == nullptr ? "dst" : "src").Remedy("Pass valid addresses.");
+    return Error(Code::kInvalidParam, "{}: {} is null.", function, dst == nullptr ? "dst" : "src")
+        .Remedy("Pass valid addresses.");
   }
   if (width > dst_pitch || width > src_pitch) {
-    return Error(Code::kInvalidParam, "{}: width is {}, but the pitches are {} (dst) and {} (src).", function, width, dst_pitch, src_pitch)
+    return Error(Code::kInvalidParam, "{}: width is {}, but the pitches are {} (dst) and {} (src).", function, width,
+                 dst_pitch, src_pitch)
         .Remedy("A pitch is the distance of two rows in bytes and at least the width.");
   }
   if (height > 1 && std::max(dst_pitch, src_pitch) > (SIZE_MAX / 2 - width) / (height - 1)) {
-    return Error(Code::kOutOfRange, "{}: {} rows of pitch {} do not fit an address space.", function, height, std::max(dst_pitch, src_pitch));
+    return Error(Code::kOutOfRange, "{}: {} rows of pitch {} do not fit an address space.", function, height,
+                 std::max(dst_pitch, src_pitch));
   }
   CopyPlan plan;
   plan.function = function;
@@ -273,13 +289,17 @@ Status CopyNow(const CopyPlan& plan, Parallel& parallel, Code code) {
     CopyRows(plan, parallel, [](const char*, const char*, size_t) { return true; });
     return {};
   }
-  CopyRows(plan, parallel, [&](const char* dst, const char* src, size_t bytes) { return client.Reaches(dst, src, bytes); });
+  if (plan.Bytes() < kSplitBytes || client.ReachesEnd()) {
+    CopyRows(plan, parallel,
+             [&](const char* dst, const char* src, size_t bytes) { return client.Reaches(dst, src, bytes); });
+  }
   return client.Told(code);
 }
 
 Status CopyOn(const CopyPlan& plan, Stream& stream) {
   if (strict::On()) {
-    TellCopy(plan, stream.card(), static_cast<int>(stream.id()), [&](const strict::Step& step) { static_cast<void>(strict::Queued(step, stream.line())); });
+    TellCopy(plan, stream.card(), static_cast<int>(stream.id()),
+             [&](const strict::Step& step) { static_cast<void>(strict::Queued(step, stream.line())); });
   }
   return stream.Launch(
       const_cast<CopyPlan*>(&plan),
@@ -295,10 +315,12 @@ Status CopyHere(const CopyPlan& plan, Pool& pool) {
   return Here(pool, WorkOf(plan), CostNs(plan.Bytes()), [&] { return CopyNow(plan, pool.parallel()); });
 }
 
-Status FillHere(const Side& side, uint32_t pattern, size_t pattern_bytes, size_t count, Pool& pool, const char* function) {
+Status FillHere(const Side& side, uint32_t pattern, size_t pattern_bytes, size_t count, Pool& pool,
+                const char* function) {
   const Fill fill{side, pattern, pattern_bytes, count, function};
   if (strict::On()) TellFill(fill, -1, -1, nullptr);
-  return Here(pool, FillWork(fill.Bytes()), CostNs(fill.Bytes()), [&] { return RunFill(fill, pool.parallel(), Code::kOutOfRange); });
+  return Here(pool, FillWork(fill.Bytes()), CostNs(fill.Bytes()),
+              [&] { return RunFill(fill, pool.parallel(), Code::kOutOfRange); });
 }
 
 Result<bool> CopyStagedOn(const CopyPlan& plan, Stream& stream) {
@@ -324,7 +346,8 @@ Result<bool> CopyStagedOn(const CopyPlan& plan, Stream& stream) {
   later.src = {staged.get(), Place::kPinned};
   later.src_pitch = plan.width;
   if (strict::On()) {
-    TellCopy(plan, stream.card(), static_cast<int>(stream.id()), [&](const strict::Step& step) { static_cast<void>(strict::Queued(step, stream.line())); });
+    TellCopy(plan, stream.card(), static_cast<int>(stream.id()),
+             [&](const strict::Step& step) { static_cast<void>(strict::Queued(step, stream.line())); });
   }
   NPU_TRY(stream.Enqueue(std::make_unique<StagedCopyTask>(later, std::move(staged))));
   return true;
@@ -343,7 +366,8 @@ void FillNow(char* local, uint32_t pattern, size_t pattern_bytes, size_t count, 
   parallel.For(static_cast<int64_t>(count), static_cast<int64_t>(kPieceBytes / pattern_bytes), fill);
 }
 
-Status FillOn(const Side& side, uint32_t pattern, size_t pattern_bytes, size_t count, Stream& stream, const char* function) {
+Status FillOn(const Side& side, uint32_t pattern, size_t pattern_bytes, size_t count, Stream& stream,
+              const char* function) {
   Fill fill{side, pattern, pattern_bytes, count, function};
   if (strict::On()) TellFill(fill, stream.card(), static_cast<int>(stream.id()), &stream.line());
   return stream.Launch(

@@ -1,7 +1,7 @@
 // Copies and fills between host and device memory, blocking or queued.
 //
-//   NPU_ASSIGN(CopyPlan plan, PlanCopy({.dst = d, .dst_bytes = n, .src = s, .bytes = n, .kind = CopyKind::kDefault}, fn));
-//   NPU_TRY(plan.Pageable() ? … : CopyOn(plan, stream));
+//   NPU_ASSIGN(CopyPlan plan, PlanCopy({.dst = d, .dst_bytes = n, .src = s, .bytes = n, .kind = CopyKind::kDefault},
+//   fn)); NPU_TRY(plan.Pageable() ? … : CopyOn(plan, stream));
 //
 // Addresses are translated once, when a plan is made. The direction follows the addresses where both are known.
 #pragma once
@@ -53,8 +53,8 @@ struct CopyPlan {
 };
 
 Result<CopyPlan> PlanCopy(const CopyArgs& args, const char* function);
-Result<CopyPlan> PlanCopy2d(void* dst, size_t dst_pitch, const void* src, size_t src_pitch, size_t width, size_t height, CopyKind kind,
-                            const char* function);
+Result<CopyPlan> PlanCopy2d(void* dst, size_t dst_pitch, const void* src, size_t src_pitch, size_t width, size_t height,
+                            CopyKind kind, const char* function);
 
 // On the calling thread with the threads of a card. Fails with `code` where memory of the client is not there.
 Status CopyNow(const CopyPlan& plan, Parallel& parallel, Code code = Code::kOutOfRange);
@@ -62,13 +62,15 @@ Status CopyNow(const CopyPlan& plan, Parallel& parallel, Code code = Code::kOutO
 Status CopyHere(const CopyPlan& plan, Pool& pool);
 // Behind what is queued.
 Status CopyOn(const CopyPlan& plan, Stream& stream);
-// The same from a source that the client may change as soon as this returns: it is copied here and now to a place of ours.
-// False, with nothing done, when too much waits in such places already or the host has no memory for one.
+// The same from a source that the client may change as soon as this returns: it is copied here and now to a place of
+// ours. False, with nothing done, when too much waits in such places already or the host has no memory for one.
 Result<bool> CopyStagedOn(const CopyPlan& plan, Stream& stream);
 
 // `pattern_bytes` 1 or 4; count patterns from `local` on.
 void FillNow(char* local, uint32_t pattern, size_t pattern_bytes, size_t count, Parallel& parallel);
-Status FillHere(const Side& side, uint32_t pattern, size_t pattern_bytes, size_t count, Pool& pool, const char* function);
-Status FillOn(const Side& side, uint32_t pattern, size_t pattern_bytes, size_t count, Stream& stream, const char* function);
+Status FillHere(const Side& side, uint32_t pattern, size_t pattern_bytes, size_t count, Pool& pool,
+                const char* function);
+Status FillOn(const Side& side, uint32_t pattern, size_t pattern_bytes, size_t count, Stream& stream,
+              const char* function);
 
 }  // namespace npu::rt

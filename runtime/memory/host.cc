@@ -9,6 +9,7 @@
 #include <set>
 #include <shared_mutex>
 
+#include "base/os/reach.h"
 #include "device/hbm/foreign.h"
 #include "runtime/stream/task_stream.h"
 
@@ -115,6 +116,11 @@ Status RegisterHost(void* begin, size_t bytes, const char* function) {
   const uintptr_t first = Number(begin);
   if (bytes > UINTPTR_MAX - first)
     return Error(Code::kOutOfRange, "{}: the range of {} bytes wraps around.", function, bytes);
+  if (!os::IsMapped(begin, bytes)) {
+    return Error(Code::kOutOfRange, "{}: ptr {} of {} bytes is not all memory of this process.", function,
+                 fmt::ptr(begin), bytes)
+        .Remedy("Register memory that is allocated, with its size in bytes.");
+  }
   const std::unique_lock lock(t.mutex);
   const auto block = t.pinned.Holding(first);
   const bool inside = block != t.pinned.end() && first - block->first + bytes <= block->second.bytes;

@@ -20,10 +20,10 @@ Status Blocking(const CopyPlan& plan, const char* function) {
   return rt::CopyHere(plan, context->pool());
 }
 
-// Queued where that is possible. Pageable memory may change as soon as the call returns: a source is copied to a place of ours
-// unless the stream is idle anyway; into a destination the result has to go before the call returns, so the stream is emptied
-// and the copy made here, as the real runtime does in both cases. Strict memory takes no short cut on an idle stream: whether a
-// stream happens to be idle must not decide what is found.
+// Queued where that is possible. Pageable memory may change as soon as the call returns: a source is copied to a place
+// of ours unless the stream is idle anyway; into a destination the result has to go before the call returns, so the
+// stream is emptied and the copy made here, as the real runtime does in both cases. Strict memory takes no short cut on
+// an idle stream: whether a stream happens to be idle must not decide what is found.
 Status Queued(const CopyPlan& plan, rt::TaskStream& stream, const char* function) {
   if (plan.HostToHost()) {
     return Error(Code::kFeatureNotSupported, "{}: dst and src are both memory of the host.", function)
@@ -47,12 +47,14 @@ struct FillArgs {
 Result<rt::Side> PlanFill(const FillArgs& args, const char* function) {
   NPU_TRY(NotNull(args.ptr, function, args.param));
   if (args.bytes > args.room) {
-    return Error(Code::kOutOfRange, "{}: {} bytes are to be filled, but the buffer has {}.", function, args.bytes, args.room)
+    return Error(Code::kOutOfRange, "{}: {} bytes are to be filled, but the buffer has {}.", function, args.bytes,
+                 args.room)
         .Remedy("Pass the size of the buffer as maxCount.");
   }
   NPU_ASSIGN(const rt::Side side, rt::LookAt(args.ptr, args.bytes, function, args.param));
   if (side.place == rt::Place::kPageable) {
-    return Error(Code::kOutOfRange, "{}: {} {} is neither device memory nor pinned.", function, args.param, fmt::ptr(args.ptr))
+    return Error(Code::kOutOfRange, "{}: {} {} is neither device memory nor pinned.", function, args.param,
+                 fmt::ptr(args.ptr))
         .Remedy("Pass an address of aclrtMalloc; for host memory use memset.");
   }
   return side;
@@ -91,14 +93,16 @@ Result<std::vector<CopyPlan>> PlanBatch(const Batch& batch, const char* function
       return status;
     };
     if (batch.sizes[i] > batch.dest_maxs[i]) {
-      return fail(Error(Code::kInvalidParam, "{}: sizes[{}] is {}, but destMaxs[{}] is {}.", function, i, batch.sizes[i], i,
-                        batch.dest_maxs[i]));
+      return fail(Error(Code::kInvalidParam, "{}: sizes[{}] is {}, but destMaxs[{}] is {}.", function, i,
+                        batch.sizes[i], i, batch.dest_maxs[i]));
     }
-    auto plan = rt::PlanCopy({batch.dsts[i], batch.dest_maxs[i], batch.srcs[i], batch.sizes[i], CopyKind::kDefault}, function);
+    auto plan =
+        rt::PlanCopy({batch.dsts[i], batch.dest_maxs[i], batch.srcs[i], batch.sizes[i], CopyKind::kDefault}, function);
     if (!plan.ok()) return fail(plan.status());
     const bool to_device = plan->dst.place == rt::Place::kDevice, from_device = plan->src.place == rt::Place::kDevice;
     if ((to_device && from_device) || plan->HostToHost()) {
-      return fail(Error(Code::kOutOfRange, "{}: entry {} copies from {} to {}; one side must be device memory and the other host memory.",
+      return fail(Error(Code::kOutOfRange,
+                        "{}: entry {} copies from {} to {}; one side must be device memory and the other host memory.",
                         function, i, from_device ? "device" : "host", to_device ? "device" : "host"));
     }
     plans.push_back(*plan);
@@ -133,13 +137,15 @@ Status aclrtMemcpy(void* dst, size_t destMax, const void* src, size_t count, acl
   return Blocking(plan, __func__);
 }
 
-Status aclrtMemcpyAsync(void* dst, size_t destMax, const void* src, size_t count, aclrtMemcpyKind kind, aclrtStream stream) {
+Status aclrtMemcpyAsync(void* dst, size_t destMax, const void* src, size_t count, aclrtMemcpyKind kind,
+                        aclrtStream stream) {
   if (count == 0) return {};
   NPU_NOT_NULL(dst);
   NPU_NOT_NULL(src);
   NPU_ASSIGN(const CopyKind copy_kind, rt::CopyKindOf(static_cast<int>(kind), __func__));
   if (copy_kind == CopyKind::kHostToHost) {
-    return Error(Code::kFeatureNotSupported, "{}: copies from host to host are not queued.", __func__).Remedy("Use memcpy or aclrtMemcpy.");
+    return Error(Code::kFeatureNotSupported, "{}: copies from host to host are not queued.", __func__)
+        .Remedy("Use memcpy or aclrtMemcpy.");
   }
   NPU_ASSIGN(Ref<rt::TaskStream> found, rt::ResolveTaskStream(stream, __func__));
   NPU_ASSIGN(const CopyPlan plan, rt::PlanCopy({dst, destMax, src, count, copy_kind}, __func__));
@@ -147,19 +153,21 @@ Status aclrtMemcpyAsync(void* dst, size_t destMax, const void* src, size_t count
   return Queued(plan, *found, __func__);
 }
 
-Status aclrtMemcpyAsyncWithCondition(void* dst, size_t destMax, const void* src, size_t count, aclrtMemcpyKind kind, aclrtStream stream) {
+Status aclrtMemcpyAsyncWithCondition(void* dst, size_t destMax, const void* src, size_t count, aclrtMemcpyKind kind,
+                                     aclrtStream stream) {
   return calls::aclrtMemcpyAsync(dst, destMax, src, count, kind, stream);
 }
 
-Status aclrtMemcpy2d(void* dst, size_t dpitch, const void* src, size_t spitch, size_t width, size_t height, aclrtMemcpyKind kind) {
+Status aclrtMemcpy2d(void* dst, size_t dpitch, const void* src, size_t spitch, size_t width, size_t height,
+                     aclrtMemcpyKind kind) {
   if (width == 0 || height == 0) return {};
   NPU_ASSIGN(const CopyKind copy_kind, rt::CopyKindOf(static_cast<int>(kind), __func__));
   NPU_ASSIGN(const CopyPlan plan, rt::PlanCopy2d(dst, dpitch, src, spitch, width, height, copy_kind, __func__));
   return Blocking(plan, __func__);
 }
 
-Status aclrtMemcpy2dAsync(void* dst, size_t dpitch, const void* src, size_t spitch, size_t width, size_t height, aclrtMemcpyKind kind,
-                          aclrtStream stream) {
+Status aclrtMemcpy2dAsync(void* dst, size_t dpitch, const void* src, size_t spitch, size_t width, size_t height,
+                          aclrtMemcpyKind kind, aclrtStream stream) {
   if (width == 0 || height == 0) return {};
   NPU_ASSIGN(const CopyKind copy_kind, rt::CopyKindOf(static_cast<int>(kind), __func__));
   NPU_ASSIGN(Ref<rt::TaskStream> found, rt::ResolveTaskStream(stream, __func__));
@@ -168,20 +176,20 @@ Status aclrtMemcpy2dAsync(void* dst, size_t dpitch, const void* src, size_t spit
 }
 
 // The attributes say where the sides are, which the addresses say as well.
-Status aclrtMemcpyBatch(void** dsts, size_t* destMaxs, void** srcs, size_t* sizes, size_t numBatches, aclrtMemcpyBatchAttr*, size_t*, size_t,
-                        size_t* failIndex) {
+Status aclrtMemcpyBatch(void** dsts, size_t* destMaxs, void** srcs, size_t* sizes, size_t numBatches,
+                        aclrtMemcpyBatchAttr*, size_t*, size_t, size_t* failIndex) {
   return BatchNow({dsts, destMaxs, srcs, sizes, numBatches, failIndex}, __func__);
 }
-Status aclrtMemcpyBatchV2(void** dsts, size_t* destMaxs, void** srcs, size_t* sizes, size_t numBatches, aclrtMemcpyBatchAttr*, size_t*,
-                          size_t) {
+Status aclrtMemcpyBatchV2(void** dsts, size_t* destMaxs, void** srcs, size_t* sizes, size_t numBatches,
+                          aclrtMemcpyBatchAttr*, size_t*, size_t) {
   return BatchNow({dsts, destMaxs, srcs, sizes, numBatches, nullptr}, __func__);
 }
-Status aclrtMemcpyBatchAsync(void** dsts, size_t* destMaxs, void** srcs, size_t* sizes, size_t numBatches, aclrtMemcpyBatchAttr*, size_t*,
-                             size_t, size_t* failIndex, aclrtStream stream) {
+Status aclrtMemcpyBatchAsync(void** dsts, size_t* destMaxs, void** srcs, size_t* sizes, size_t numBatches,
+                             aclrtMemcpyBatchAttr*, size_t*, size_t, size_t* failIndex, aclrtStream stream) {
   return BatchOn({dsts, destMaxs, srcs, sizes, numBatches, failIndex}, stream, __func__);
 }
-Status aclrtMemcpyBatchAsyncV2(void** dsts, size_t* destMaxs, void** srcs, size_t* sizes, size_t numBatches, aclrtMemcpyBatchAttr*, size_t*,
-                               size_t, aclrtStream stream) {
+Status aclrtMemcpyBatchAsyncV2(void** dsts, size_t* destMaxs, void** srcs, size_t* sizes, size_t numBatches,
+                               aclrtMemcpyBatchAttr*, size_t*, size_t, aclrtStream stream) {
   return BatchOn({dsts, destMaxs, srcs, sizes, numBatches, nullptr}, stream, __func__);
 }
 

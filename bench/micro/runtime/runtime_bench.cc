@@ -100,12 +100,13 @@ void Streams() {
   for (int i = 0; i < 50; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(3));
     cold.push_back(1e6 * Seconds([&] {
-      Check(stream->Enqueue(std::make_unique<WorkTask>(0, 0)));
-      Check(stream->Synchronize(Deadline::Never()));
-    }));
+                     Check(stream->Enqueue(std::make_unique<WorkTask>(0, 0)));
+                     Check(stream->Synchronize(Deadline::Never()));
+                   }));
   }
   std::sort(cold.begin(), cold.end());
-  fmt::print("{:<58} best {:>8.2f}  median {:>8.2f} us\n", "the same after 3 ms of idling", cold.front(), cold[cold.size() / 2]);
+  fmt::print("{:<58} best {:>8.2f}  median {:>8.2f} us\n", "the same after 3 ms of idling", cold.front(),
+             cold[cold.size() / 2]);
 }
 
 void Events() {
@@ -159,8 +160,8 @@ void Copies() {
                         }));
       }
       std::sort(rates.begin(), rates.end());
-      fmt::print("{:<58} best {:>8.2f}  median {:>8.2f} GB/s\n", fmt::format("copy {} MiB, {} threads", mib, parallel->Workers()),
-                 rates.back(), rates[7]);
+      fmt::print("{:<58} best {:>8.2f}  median {:>8.2f} GB/s\n",
+                 fmt::format("copy {} MiB, {} threads", mib, parallel->Workers()), rates.back(), rates[7]);
     }
     Check(FreeHost(*dst, "bench"));
     Check(FreeHost(*src, "bench"));
