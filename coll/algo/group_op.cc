@@ -61,7 +61,20 @@ std::string GroupOp::Describe() const {
 
 // Small buffers travel in the line: nobody then looks into ours, and the call ends without a closing barrier.
 bool GroupOp::DataInline() const {
-  return call_.in != nullptr && call_.table.empty() && call_.in_bytes <= kInlineBytes;
+  if (call_.in == nullptr || !call_.table.empty()) return false;
+  if (call_.in_bytes <= kInlineBytes) return true;
+  // Over wires alone everybody sends all of it to everybody: one way instead of three. Where each peer wants a part only
+  // (or the sums are shared out), that is worth it as long as little is sent in vain.
+  if (!team_.wires || call_.in_bytes > kWireInlineBytes) return false;
+  switch (call_.print.op) {
+    case Op::kAllGather:
+    case Op::kBroadcast:
+      return true;
+    case Op::kAllReduce:
+      return (team_.size - 1) * call_.in_bytes <= kWireInlineBytes;
+    default:
+      return false;
+  }
 }
 
 void GroupOp::Post() {

@@ -36,6 +36,7 @@ struct Team {
   std::vector<Transport*> to;          // by rank; null for itself
   std::vector<Transport*> transports;  // each once
   bool direct = true;                  // all memory is mapped everywhere
+  bool wires = false;                  // no two ranks share memory
   Layers layers;
   std::string name;  // of the communicator
 };

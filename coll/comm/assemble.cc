@@ -85,7 +85,8 @@ class Assembly {
     NPU_TRY(Parking::Get().StartWatcher());
     NPU_ASSIGN(listener_, CardListeners::Get().Open(request_.card, request_.settings));
     parts_.listener = listener_;
-    NPU_ASSIGN(Meeting meeting, Meeting::Join(request_.point, {request_.rank, request_.ranks, request_.card},
+    NPU_ASSIGN(Meeting meeting, Meeting::Join(request_.point,
+                                              {request_.rank, request_.ranks, request_.card, false, request_.announced},
                                               request_.settings, request_.patience));
 
     const Member me = Myself(listener_->port());
@@ -272,7 +273,8 @@ Status OpenMeetingAt(const MeetingPoint& point, const Settings& settings) {
   const uint16_t ports[] = {point.port};
   NPU_ASSIGN(std::shared_ptr<Listener> listener, Listener::Open(point.address, ports));
   listener->ServeOnly(point.id);
-  return ServeMeeting(std::move(listener), point.id, settings);
+  // The next meeting of this table wants the same port: it is given back at once.
+  return ServeMeeting(std::move(listener), point.id, settings, /*tells_late_comers=*/false);
 }
 
 Status ServeAt(const Communicator& parent, const std::string& id) {

@@ -17,6 +17,7 @@ struct AssembleRequest {
   // How long a meeting point that does not answer is tried: its blob was given away after it listened, a rank table was
   // not.
   std::chrono::nanoseconds patience = std::chrono::seconds(20);
+  bool announced = true;  // its blob was given away by whoever listens there
 };
 // Blocks until all ranks have come, at most the connect limit. Needs no context, so several may run in one process.
 Result<Ref<Communicator>> Assemble(const AssembleRequest& request);

@@ -244,6 +244,8 @@ Communicator::Communicator(Parts parts) : parts_(std::move(parts)) {
     }
   }
   team_.layers = LayersOf(host_of, team_.rank);
+  team_.wires = team_.size > 1;
+  for (uint32_t r = 0; r < team_.size; ++r) team_.wires = team_.wires && host_of[r] == r;
   std::vector<device::ranks::Member> shown(team_.size);
   for (uint32_t r = 0; r < team_.size; ++r) {
     const Member& m = parts_.members[r];

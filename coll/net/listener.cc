@@ -155,7 +155,17 @@ Result<os::Fd> Call(const std::string& address, uint16_t port, const std::string
                     Deadline deadline) {
   // A first try of a second and a half; whoever waits longer says so.
   const auto first = std::min<std::chrono::nanoseconds>(deadline.left(), std::chrono::milliseconds(1500));
-  Result<os::Fd> fd = Connect(address, port, Deadline::In(first));
+  bool refused = false;
+  Result<os::Fd> fd = Connect(address, port, Deadline::In(first), &refused);
+  if (!fd.ok() && refused && as.known) {
+    return Error(Code::kRemoteError,
+                 "EI0015: nobody listens at {} port {} any more: the process that gave out that address has ended or "
+                 "given up, or this host reaches another one there.",
+                 address, port)
+        .Remedy(
+            "Look into the log of the rank that listened there; see that HCCL_IF_IP and HCCL_SOCKET_IFNAME on its host "
+            "name an interface that this host reaches.");
+  }
   if (!fd.ok() && !deadline.passed() && fd.status().code() == Code::kCommTimeout) {
     if (!as.quiet)
       Tell(fmt::format(

@@ -87,6 +87,7 @@ struct Calling {
   uint32_t rank = 0, ranks = 0;
   int32_t card = -1;
   bool quiet = false;  // says nothing while it waits
+  bool known = false;  // somebody has listened there: who is turned away need not wait for him
 };
 Result<os::Fd> Call(const std::string& address, uint16_t port, const std::string& id, const Calling& as,
                     Deadline deadline);

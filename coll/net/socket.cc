@@ -122,7 +122,7 @@ Result<Listening> Listen(const std::string& address, std::span<const uint16_t> p
                address, last.text(), first, HolderOf(first));
 }
 
-Result<os::Fd> Connect(const std::string& address, uint16_t port, Deadline deadline) {
+Result<os::Fd> Connect(const std::string& address, uint16_t port, Deadline deadline, bool* refused) {
   NPU_ASSIGN(const Address at, Parse(address, port));
   int error = 0;
   do {
@@ -142,6 +142,7 @@ Result<os::Fd> Connect(const std::string& address, uint16_t port, Deadline deadl
     }
     std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(deadline.left(), std::chrono::milliseconds(20)));
   } while (!deadline.passed());
+  if (refused != nullptr) *refused = error == ECONNREFUSED;
   return Error(Code::kCommTimeout, "EI0015: nobody answers at {} port {}: {}.", address, port,
                error != 0 ? std::strerror(error) : "time limit reached")
       .Remedy("See that the rank which listens there still runs and that no firewall is between.");

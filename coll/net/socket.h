@@ -20,7 +20,8 @@ struct Listening {
 };
 Result<Listening> Listen(const std::string& address, std::span<const uint16_t> ports);
 // Tries again while nobody listens there, until the deadline.
-Result<os::Fd> Connect(const std::string& address, uint16_t port, Deadline deadline);
+// *refused: the last try was turned away, so no process listens there.
+Result<os::Fd> Connect(const std::string& address, uint16_t port, Deadline deadline, bool* refused = nullptr);
 
 // For connections that last: small frames go at once, and a host that is gone, or a network that is down, ends the
 // connection after half a minute instead of hours.

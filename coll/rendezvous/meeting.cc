@@ -18,6 +18,7 @@ constexpr uint32_t kMostRanks = 65536, kMostBlob = 1 << 16;
 constexpr std::chrono::milliseconds kLateAfter(1500);  // ranks that are awaited so long are named
 constexpr uint32_t kRounds = 3;                        // of Assemble; after them all merely leave
 constexpr std::chrono::milliseconds kLook(100);  // how often the seated ranks are looked at while others are awaited
+constexpr std::chrono::seconds kForLateComers(2);  // how long a meeting that has failed still tells why
 constexpr std::chrono::seconds kGrace(5);        // what a rank waits longer than the server, whose text is better
 
 std::string Ranks(const std::vector<uint32_t>& ranks) {
@@ -29,8 +30,11 @@ std::string Ranks(const std::vector<uint32_t>& ranks) {
 
 class Server {
  public:
-  Server(std::shared_ptr<Listener> listener, std::string id, Settings settings)
-      : port_(listener->port()), inbox_(std::move(listener), std::move(id)), settings_(std::move(settings)) {}
+  Server(std::shared_ptr<Listener> listener, std::string id, Settings settings, bool tells_late_comers)
+      : port_(listener->port()),
+        inbox_(std::move(listener), std::move(id)),
+        settings_(std::move(settings)),
+        tells_late_comers_(tells_late_comers) {}
 
   void Run() {
     Status status = Gather();
@@ -47,9 +51,20 @@ class Server {
         if (::recv(fd->fd.get(), unread, sizeof unread, MSG_DONTWAIT) <= 0) break;
       }
     }
+    if (tells_late_comers_) TellLateComers(status);
   }
 
  private:
+  // Ranks that are on their way learn why the meeting is over, instead of finding nobody.
+  void TellLateComers(const Status& status) {
+    const Deadline deadline = Deadline::In(kForLateComers);
+    auto awaited = std::count_if(seats_.begin(), seats_.end(), [](const Seat& seat) { return !seat.fd; });
+    for (; awaited > 0 && !deadline.passed(); --awaited) {
+      Result<Caller> caller = inbox_.Next(deadline);
+      if (caller.ok()) static_cast<void>(SendFailure(caller->fd.get(), status, Deadline::In(kGrace)));
+    }
+  }
+
   Status Late(const std::vector<uint32_t>& missing) const {
     return Error(Code::kCommTimeout,
                  "EI0006: rank {} of {} did not come to the communicator within {} s (HCCL_CONNECT_TIMEOUT).",
@@ -223,6 +238,7 @@ class Server {
   const uint16_t port_;
   Inbox inbox_;
   const Settings settings_;
+  const bool tells_late_comers_;
   std::vector<Seat> seats_;
   bool told_ = false;
   uint32_t rounds_ = 0;
@@ -292,8 +308,9 @@ Status Meeting::Interrupted() {
   return Error(Code::kInternal, "The meeting answered before it was asked.");
 }
 
-Status ServeMeeting(std::shared_ptr<Listener> listener, std::string id, const Settings& settings) {
-  auto server = std::make_shared<Server>(std::move(listener), std::move(id), settings);
+Status ServeMeeting(std::shared_ptr<Listener> listener, std::string id, const Settings& settings,
+                    bool tells_late_comers) {
+  auto server = std::make_shared<Server>(std::move(listener), std::move(id), settings, tells_late_comers);
   return os::Detach("npu-meeting", [server = std::move(server)] { server->Run(); });
 }
 

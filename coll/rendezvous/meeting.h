@@ -41,7 +41,9 @@ class Meeting {
   std::chrono::nanoseconds patience_{};
 };
 
-// Serves one meeting on a thread of its own, which ends with it.
-Status ServeMeeting(std::shared_ptr<Listener> listener, std::string id, const Settings& settings);
+// Serves one meeting on a thread of its own, which ends with it. Of a failed one, ranks that come late are told for two
+// seconds more.
+Status ServeMeeting(std::shared_ptr<Listener> listener, std::string id, const Settings& settings,
+                    bool tells_late_comers = true);
 
 }  // namespace npu::coll

@@ -181,6 +181,7 @@ inline std::vector<int> RunTeam(const TeamOptions& options, const std::function<
       rank.team.rank = r;
       rank.team.size = n;
       rank.team.direct = here.size() == n;
+      rank.team.wires = n > 1 && (options.tcp || options.islands >= n);
       rank.team.name = "test";
       std::vector<uint32_t> host_of(n);
       for (uint32_t i = 0; i < n; ++i) host_of[i] = options.tcp ? i : i % options.islands;

@@ -49,6 +49,8 @@ struct Place {
 };
 
 inline constexpr uint32_t kInlineBytes = 8192;
+// Where no two ranks share memory, a line is a message and may carry more.
+inline constexpr uint32_t kWireInlineBytes = 128 << 10;
 
 // kOverlaps: this rank's out-buffer covers parts of its in-buffer that others still read, so nobody may write into it.
 enum LineFlags : uint32_t { kOverlaps = 1 };

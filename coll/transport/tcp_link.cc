@@ -2,6 +2,7 @@
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -18,7 +19,8 @@ constexpr uint64_t kChunk = 256 << 10;  // bytes of data in a frame: others get 
 constexpr int kReadsPerTurn = 64;
 constexpr std::chrono::milliseconds kAliveEvery(500);
 constexpr size_t kMostDeferred = 64;
-constexpr uint64_t kMostPayload = sizeof(Line) + kInlineBytes;
+constexpr uint64_t kMostBody = sizeof(Line) + kWireInlineBytes;
+constexpr size_t kPartsAtOnce = 16;
 }  // namespace
 
 void TcpLink::Break(std::string why) {
@@ -29,27 +31,31 @@ void TcpLink::Break(std::string why) {
   out_.clear();
 }
 
-void TcpLink::Queue(const FrameHead& head, std::span<const std::byte> copied, const std::byte* borrowed,
-                    uint64_t borrowed_bytes) {
+void TcpLink::Queue(const FrameHead& head, std::span<const std::byte> copied) {
   Piece piece;
   piece.own.resize(sizeof head + copied.size());
   std::memcpy(piece.own.data(), &head, sizeof head);
   if (!copied.empty()) std::memcpy(piece.own.data() + sizeof head, copied.data(), copied.size());
   piece.bytes = piece.own.size();
   out_.push_back(std::move(piece));
-  if (borrowed_bytes > 0) {
-    Piece data;
-    data.data = borrowed;
-    data.bytes = borrowed_bytes;
-    out_.push_back(std::move(data));
+}
+
+// Several pieces at once: a head goes out with what it announces, and wakes the peer once.
+ssize_t TcpLink::SendPieces() {
+  iovec parts[kPartsAtOnce];
+  msghdr message{};
+  message.msg_iov = parts;
+  for (Piece& piece : out_) {
+    if (message.msg_iovlen == kPartsAtOnce) break;
+    const std::byte* from = piece.data != nullptr ? piece.data : piece.own.data();
+    parts[message.msg_iovlen++] = {const_cast<std::byte*>(from) + piece.done, piece.bytes - piece.done};
   }
+  return ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 void TcpLink::Flush() {
   while (!out_.empty()) {
-    Piece& piece = out_.front();
-    const std::byte* from = piece.data != nullptr ? piece.data : piece.own.data();
-    const ssize_t n = ::send(fd_.get(), from + piece.done, piece.bytes - piece.done, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t n = SendPieces();
     if (n < 0) {
       if (errno == EINTR) continue;
       if (errno == EAGAIN || errno == EWOULDBLOCK) break;
@@ -57,8 +63,13 @@ void TcpLink::Flush() {
       out_.clear();
       return;
     }
-    piece.done += static_cast<uint64_t>(n);
-    if (piece.done == piece.bytes) out_.pop_front();
+    for (auto left = static_cast<uint64_t>(n); left > 0;) {
+      Piece& piece = out_.front();
+      const uint64_t taken = std::min(left, piece.bytes - piece.done);
+      piece.done += taken;
+      left -= taken;
+      if (piece.done == piece.bytes) out_.pop_front();
+    }
   }
   if (out_.empty() && lingering_) ::shutdown(fd_.get(), SHUT_WR);
   if (watches_writing_ == !out_.empty()) return;
@@ -71,16 +82,23 @@ void TcpLink::SendLine(Lane lane, uint64_t seq, const Line& line, std::span<cons
   const std::lock_guard lock(mutex_);
   if (!broken_.empty() || left_) return;
   OfferedAt(lane, seq) = {seq, offer, line.in.bytes, line.out.bytes};
-  std::vector<std::byte> body(sizeof line + payload.size());
-  std::memcpy(body.data(), &line, sizeof line);
-  if (!payload.empty()) std::memcpy(body.data() + sizeof line, payload.data(), payload.size());
   FrameHead head;
   head.kind = FrameKind::kLine;
   head.lane = lane;
   head.seq = seq;
-  head.bytes = body.size();
-  Queue(head, body, nullptr, 0);
+  head.bytes = sizeof line + payload.size();
+  Queue(head, std::as_bytes(std::span(&line, 1)));
+  if (payload.empty()) return Flush();
+  // The caller's bytes may change once this call has returned: what does not go at once is copied.
+  Piece& last = out_.emplace_back();
+  last.data = payload.data();
+  last.bytes = payload.size();
   Flush();
+  if (out_.empty()) return;
+  Piece& left = out_.back();
+  left.own.assign(left.data + left.done, left.data + left.bytes);
+  left.data = nullptr;
+  left.bytes -= std::exchange(left.done, 0);
 }
 
 void TcpLink::SendReach(Lane lane, uint64_t step) {
@@ -91,7 +109,7 @@ void TcpLink::SendReach(Lane lane, uint64_t step) {
   head.kind = FrameKind::kReach;
   head.lane = lane;
   head.seq = step;
-  Queue(head, {}, nullptr, 0);
+  Queue(head);
   for (const FrameHead& get : std::exchange(deferred_, {})) {
     if (!Serve(get)) return;
   }
@@ -113,7 +131,7 @@ void TcpLink::SendGet(Lane lane, uint64_t seq, Buffer buffer, uint64_t offset, s
   head.bytes = to.size();
   head.after = after;
   tickets_[head.ticket] = {to.data(), to.size(), to.size(), pending};
-  Queue(head, {}, nullptr, 0);
+  Queue(head);
   Flush();
 }
 
@@ -127,7 +145,7 @@ void TcpLink::Leave(bool failed) {
   FrameHead head;
   head.kind = FrameKind::kLeave;
   head.failed = failed ? 1 : 0;
-  Queue(head, {}, nullptr, 0);
+  Queue(head);
   Flush();
 }
 
@@ -145,7 +163,7 @@ Posted TcpLink::Peek(Lane lane, uint64_t seq) {
   const std::lock_guard lock(mutex_);
   const Shown& shown = ShownAt(lane, seq);
   if (shown.seq != seq) return {};
-  return {&shown.line, shown.payload.data()};
+  return {&shown.line, shown.body.data() + sizeof(Line)};
 }
 
 uint64_t TcpLink::Reached(Lane lane) {
@@ -180,7 +198,7 @@ void TcpLink::SendAlive() {
   if (!broken_.empty() || left_ || !out_.empty()) return;
   FrameHead head;
   head.kind = FrameKind::kAlive;
-  Queue(head, {}, nullptr, 0);
+  Queue(head);
   Flush();
 }
 
@@ -236,7 +254,10 @@ bool TcpLink::Serve(const FrameHead& get) {
     head.ticket = get.ticket;
     head.offset = at;
     head.bytes = std::min(kChunk, get.bytes - at);
-    Queue(head, {}, from + get.offset + at, head.bytes);
+    Queue(head);
+    Piece& data = out_.emplace_back();
+    data.data = from + get.offset + at;
+    data.bytes = head.bytes;
   }
   Flush();
   return true;
@@ -256,7 +277,7 @@ bool TcpLink::Begin() {
   bool sound = lanes <= 1 && buffers <= 2;
   switch (head_.kind) {
     case FrameKind::kLine:
-      sound = sound && head_.bytes >= sizeof(Line) && head_.bytes <= kMostPayload && MayShow(head_.lane, head_.seq);
+      sound = sound && head_.bytes >= sizeof(Line) && head_.bytes <= kMostBody && MayShow(head_.lane, head_.seq);
       if (sound) body_.resize(head_.bytes);
       break;
     case FrameKind::kData: {
@@ -290,9 +311,9 @@ bool TcpLink::End() {
   switch (head_.kind) {
     case FrameKind::kLine: {
       Shown& shown = ShownAt(head_.lane, head_.seq);
-      std::memcpy(static_cast<void*>(&shown.line), body_.data(), sizeof(Line));
-      shown.payload.assign(body_.begin() + sizeof(Line), body_.end());
-      if (shown.line.payload_bytes != shown.payload.size()) {
+      shown.body.swap(body_);
+      std::memcpy(static_cast<void*>(&shown.line), shown.body.data(), sizeof(Line));
+      if (shown.line.payload_bytes != shown.body.size() - sizeof(Line)) {
         Break("it sent a line of the wrong length");
         return false;
       }

@@ -65,7 +65,7 @@ class TcpLink {
   struct Shown {
     uint64_t seq = 0;
     Line line;
-    std::vector<std::byte> payload;
+    std::vector<std::byte> body;  // the line, then its payload
   };
   struct Offered {
     uint64_t seq = 0;
@@ -83,9 +83,9 @@ class TcpLink {
     uint64_t bytes = 0, done = 0;
   };
 
-  void Queue(const FrameHead& head, std::span<const std::byte> copied, const std::byte* borrowed,
-             uint64_t borrowed_bytes);
+  void Queue(const FrameHead& head, std::span<const std::byte> copied = {});
   void Flush();
+  ssize_t SendPieces();
   void Break(std::string why);
   bool Begin();  // a head is complete
   bool End();    // its bytes are complete

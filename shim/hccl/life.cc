@@ -58,6 +58,7 @@ Status ByTable(const char* path, uint32_t rank, const CommConfig& config, const 
   NPU_ASSIGN(const coll::Settings of_root, hccl::SettingsOf(table.root_device));
   request.point.port = of_root.host_ports.front();
   request.patience = request.settings.connect_timeout;
+  request.announced = false;
   if (rank == 0 && table.ranks > 1) {
     NPU_TRY(coll::OpenMeetingAt(request.point, request.settings));
   }

@@ -70,6 +70,16 @@ def test_ranks_of_four_hosts_agree_and_only_hosts_use_the_wire(tmp_path, per_hos
         Job(folder, "Matrix", [hosts[i % 4] for i in range(4 * per_host)], {"HCCL_TEST_COUNTS": "4099", "HCCL_TEST_TYPES": "3"}).ok(600)
 
 
+def test_hosts_of_different_sizes(tmp_path):
+    """Every call: within hosts first needs equal hosts, so these exchange directly."""
+    with Hosts(3) as hosts:
+        for name, sizes in (("three and one", (3, 1)), ("one, two, two", (1, 2, 2))):
+            folder = tmp_path / name.split()[0]
+            folder.mkdir()
+            Job(folder, "Matrix", [h for h, ranks in zip(hosts, sizes) for _ in range(ranks)],
+                {"HCCL_TEST_COUNTS": "0 1 7 4099 100003" if FULL else "7 4099", "HCCL_TEST_TYPES": "12" if FULL else "3"}).ok(600)
+
+
 def test_the_wire_carries_what_hosts_owe_each_other(tmp_path):
     size, calls, hosts_count = 4 << 20, 4, 4
     with Hosts(hosts_count) as hosts:
@@ -191,11 +201,12 @@ def test_the_wrong_interface_is_explained(tmp_path):
         assert "HCCL_SOCKET_IFNAME" in job.log(0) and "EI0001" in job.log(0), job.logs()
         folder = tmp_path / "loopback"
         folder.mkdir()
-        # Rank 0 listens where the other host does not reach it: the line and the error of rank 1 say so.
+        # Rank 0 listens where the other host does not reach it: the error of rank 1 says so at once.
         job = Job(folder, "Volume", [hosts[0], hosts[1]], {"HCCL_SOCKET_IFNAME": "=lo", "HCCL_TEST_BYTES": "4000", "HCCL_TEST_MAY_FAIL": "1",
                                                            "ANYNPU_HCCL_TIME_SCALE": "0.03"})
         assert job.codes() == [42, 42], job.logs()
-        assert "gets no answer from the rank at 127.0.0.1" in job.log(1), job.logs()
+        assert "nobody listens at 127.0.0.1" in job.log(1) and "HCCL_SOCKET_IFNAME" in job.log(1), job.logs()
+        assert "rank 1 of 2" in job.log(0), job.logs()
 
 
 def test_a_link_that_goes_down_is_told_and_waited_for(tmp_path):

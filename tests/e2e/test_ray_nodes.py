@@ -1,4 +1,5 @@
-"""Actors on two Ray nodes that are two hosts (network namespaces, a machine name each) train with DDP over HCCL. ANYNPU_TEST_FULL=1."""
+"""Two Ray nodes that are two hosts (network namespaces, a machine name each): actors, and Ray Train, train with DDP over HCCL.
+ANYNPU_TEST_FULL=1."""
 from __future__ import annotations
 
 import os
@@ -14,17 +15,47 @@ from conftest import ROOT, WHEELS, find_program
 sys.path.insert(0, str(ROOT / "tests" / "coll"))
 from hosts import Hosts, possible  # noqa: E402
 
-HAS_RAY = [python for python in WHEELS.values()
-           if subprocess.run([python, "-c", "import importlib.util as u, sys; sys.exit(u.find_spec('ray') is None)"]).returncode == 0]
+
+
+def with_packages(*names: str) -> list[str]:
+    look = f"import importlib.util as u, sys; sys.exit(any(u.find_spec(n) is None for n in {names}))"
+    return [python for python in WHEELS.values() if subprocess.run([python, "-c", look]).returncode == 0]
+
+
+HAS_RAY = with_packages("ray")
+HAS_TRAIN = with_packages("ray", "pandas", "pyarrow")  # what ray[train] brings
 why_not = possible() or ("" if HAS_RAY else "ray is not installed") or ("" if os.environ.get("ANYNPU_TEST_FULL") == "1" else "a minute: ANYNPU_TEST_FULL=1")
 
-JOB = '''
+ALONE = '''
+def join(address):
+    # The first node may not have come so far on a busy machine.
+    import ray, time
+    until = time.monotonic() + 240
+    while True:
+        try:
+            ray.init(address=address, log_to_driver=False)
+            return until
+        except (RuntimeError, ConnectionError):
+            if time.monotonic() > until: raise
+            time.sleep(1)
+
+def alone(steps):
+    import torch
+    torch.manual_seed(3)
+    net = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1))
+    sgd = torch.optim.SGD(net.parameters(), lr=0.1)
+    x = torch.randn(64, 8, generator=torch.Generator().manual_seed(4)); y = x.sum(1, keepdim=True)
+    for _ in range(steps):
+        sgd.zero_grad(); loss = torch.nn.functional.mse_loss(net(x), y); loss.backward(); sgd.step()
+    return [p.detach().numpy() for p in net.parameters()]
+'''
+
+ACTORS = '''
 import socket, sys, time
 import numpy as np
 import ray
 
-ray.init(address=sys.argv[1], log_to_driver=False)
-until = time.monotonic() + 240
+until = join(sys.argv[1])
 while ray.cluster_resources().get("NPU", 0) < 2:
     assert time.monotonic() < until, ray.cluster_resources()
     time.sleep(0.5)
@@ -60,16 +91,6 @@ class Rank:
         import torch.distributed as dist
         dist.destroy_process_group()
 
-def alone(steps):
-    import torch
-    torch.manual_seed(3)
-    net = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1))
-    sgd = torch.optim.SGD(net.parameters(), lr=0.1)
-    x = torch.randn(64, 8, generator=torch.Generator().manual_seed(4)); y = x.sum(1, keepdim=True)
-    for _ in range(steps):
-        sgd.zero_grad(); torch.nn.functional.mse_loss(net(x), y).backward(); sgd.step()
-    return [p.detach().numpy() for p in net.parameters()]
-
 ranks = [Rank.remote() for _ in range(2)]
 url = ray.get(ranks[0].address.remote(), timeout=240)
 nodes = ray.get([rank.join.remote(r, 2, url) for r, rank in enumerate(ranks)], timeout=240)
@@ -81,17 +102,76 @@ print("as one process:", all(np.allclose(p, q, rtol=1e-4, atol=1e-5) for p, q in
 ray.get([r.end.remote() for r in ranks], timeout=120)
 '''
 
+TRAIN = '''
+import os, sys, time
+import numpy as np
+import ray
+import ray.train
+from ray.train.torch import TorchConfig, TorchTrainer
 
-@pytest.mark.skipif(bool(why_not), reason=why_not)
-def test_actors_on_two_nodes(tmp_path):
-    python = HAS_RAY[-1]
+until = join(sys.argv[1])
+while ray.cluster_resources().get("NPU", 0) < 2:
+    assert time.monotonic() < until, ray.cluster_resources()
+    time.sleep(0.5)
+
+def work(config):
+    import numpy, tempfile, torch, torch_npu, torch.distributed as dist
+    import ray, ray.train, ray.train.torch
+    assert dist.get_backend() == "hccl", dist.get_backend()
+    device = ray.train.torch.get_device()
+    assert device.type == "npu", device
+    torch.npu.set_device(device)
+    context = ray.train.get_context()
+    rank, world = context.get_world_rank(), context.get_world_size()
+    torch.manual_seed(3)
+    net = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1))
+    model = ray.train.torch.prepare_model(net)
+    assert isinstance(model, torch.nn.parallel.DistributedDataParallel), type(model)
+    sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+    x = torch.randn(64, 8, generator=torch.Generator().manual_seed(4)); y = x.sum(1, keepdim=True)
+    for step in range(config["steps"]):
+        sgd.zero_grad()
+        loss = torch.nn.functional.mse_loss(model(x[rank::world].to(device)), y[rank::world].to(device))
+        loss.backward(); sgd.step()
+        metrics = {"loss": loss.item(), "step": step}
+        if step < config["steps"] - 1:
+            ray.train.report(metrics)
+            continue
+        with tempfile.TemporaryDirectory() as kept:
+            if rank == 0:
+                torch.save({k: v.cpu() for k, v in model.module.state_dict().items()}, os.path.join(kept, "model.pt"))
+            ray.train.report(metrics, checkpoint=ray.train.Checkpoint.from_directory(kept) if rank == 0 else None)
+    numpy.savez(os.path.join(config["folder"], f"rank{rank}.npz"), *[p.detach().cpu().numpy() for p in model.module.parameters()])
+    with open(os.path.join(config["folder"], f"node{rank}"), "w") as out:
+        out.write(ray.get_runtime_context().get_node_id())
+
+folder = sys.argv[2]
+trainer = TorchTrainer(work, train_loop_config={"steps": 10, "folder": folder}, torch_config=TorchConfig(backend="hccl"),
+                       scaling_config=ray.train.ScalingConfig(num_workers=2, resources_per_worker={"NPU": 1, "CPU": 1}, placement_strategy="SPREAD"),
+                       run_config=ray.train.RunConfig(name="two", storage_path=folder))
+result = trainer.fit()
+a, b = ([np.load(f"{folder}/rank{r}.npz")[k] for k in np.load(f"{folder}/rank{r}.npz").files] for r in range(2))
+print("nodes:", len({open(f"{folder}/node{r}").read() for r in range(2)}))
+print("ranks equal:", all(np.array_equal(p, q) for p, q in zip(a, b)))
+# Ten steps of fp32 sums in another order.
+print("as one process:", all(np.allclose(p, q, rtol=1e-4, atol=1e-5) for p, q in zip(a, alone(10))))
+import torch
+with result.checkpoint.as_directory() as kept:
+    state = torch.load(os.path.join(kept, "model.pt"))
+print("checkpoint:", all(np.array_equal(p.numpy(), q) for p, q in zip(state.values(), a)))
+print("metrics:", result.metrics["step"], np.isfinite(result.metrics["loss"]))
+'''
+
+
+def two_nodes(tmp_path, python: str, job_text: str, lines: tuple, **more: str) -> None:
+    """Starts two Ray nodes on two hosts, runs the job on the first, and looks for what it has to say."""
     ray = os.path.join(os.path.dirname(python), "ray")
     job = tmp_path / "job.py"
-    job.write_text(JOB)
+    job.write_text(ALONE + job_text)
     # A token of this cluster's own; workers at the nice value of the test, not 15.
     env = {"OMP_NUM_THREADS": "1", "RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32),
            "RAY_worker_niceness": "0", "HCCL_SOCKET_IFNAME": "eth0", "GLOO_SOCKET_IFNAME": "eth0", "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
-           "PYTHONPATH": ""}
+           "PYTHONPATH": "", **more}
     with Hosts(2) as hosts:
         run = lambda host, *words: [find_program(), "run", "-q", "-n", "1", "--machine", host.machine, "--", *words]  # noqa: E731
         nodes, logs = [], []
@@ -102,7 +182,10 @@ def test_actors_on_two_nodes(tmp_path):
             nodes.append(host.start(run(host, ray, "start", "--block", "--disable-usage-stats", f"--node-ip-address={host.address}", "--num-cpus=2",
                                         "--object-store-memory=100000000", f"--temp-dir=/tmp/{host.machine}", *which),
                                     env, stdout=log, stderr=subprocess.STDOUT))
-        driver = hosts[0].start(run(hosts[0], python, str(job), f"{hosts[0].address}:6379"), env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        results = tmp_path / "results"
+        results.mkdir()
+        driver = hosts[0].start(run(hosts[0], python, str(job), f"{hosts[0].address}:6379", str(results)), env, stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, text=True)
         try:
             text = driver.communicate(timeout=600)[0]
         finally:
@@ -112,5 +195,19 @@ def test_actors_on_two_nodes(tmp_path):
                 node.wait(timeout=90)
         said = text + "".join(open(log.name).read()[-800:] for log in logs)
         assert driver.returncode == 0, said
-        for line in ("nodes: 2", "ranks equal: True", "as one process: True"):
+        for line in lines:
             assert line in text, said
+
+
+SAME = ("nodes: 2", "ranks equal: True", "as one process: True")
+
+
+@pytest.mark.skipif(bool(why_not), reason=why_not)
+def test_actors_on_two_nodes(tmp_path):
+    two_nodes(tmp_path, HAS_RAY[-1], ACTORS, SAME)
+
+
+@pytest.mark.skipif(bool(why_not), reason=why_not)
+@pytest.mark.skipif(not HAS_TRAIN, reason="ray[train] is not installed")
+def test_ray_train_on_two_nodes(tmp_path):
+    two_nodes(tmp_path, HAS_TRAIN[-1], TRAIN, (*SAME, "checkpoint: True", "metrics: 9 True"))
