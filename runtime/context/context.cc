@@ -9,6 +9,7 @@
 #include "device/faults/act.h"
 #include "runtime/callback/callback.h"
 #include "runtime/context/chip_limits.h"
+#include "runtime/context/limits.h"
 #include "runtime/context/default_device.h"
 #include "runtime/context/devices.h"
 #include "runtime/context/kinds.h"
@@ -165,7 +166,8 @@ Status Context::AddStream(const StreamOptions& options, const char* function, vo
   }
   AddRef();
   const TaskStream::Options full{this, [](Context* context) { context->Release(); }, *id,
-                                 std::min<uint32_t>(options.priority, Pool::kPriorities - 1), options.flags};
+                                 std::min<uint32_t>(options.priority, Pool::kPriorities - 1), options.flags,
+                                 SaturationMode(device_) == 0};
   *raw = stream_table().Add(TaskStream::Make(pool_, full));
   if (*raw == nullptr) {
     stream_ids().Give(card_, *id);

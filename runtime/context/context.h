@@ -51,6 +51,11 @@ class Context {
     return value < 0 ? std::nullopt : std::optional<int64_t>(value);
   }
 
+  // Saturation mode: some operator's result was beyond the range of its type since the last Clear.
+  void NoteOverflow() { overflow_.store(true, std::memory_order_relaxed); }
+  void ClearOverflow() { overflow_.store(false, std::memory_order_relaxed); }
+  bool overflow() const { return overflow_.load(std::memory_order_relaxed); }
+
   // Waits for all streams; the first failure among them.
   Status Synchronize(Deadline deadline);
   // Drops what is queued on all streams and answers `why` from them ever after; waits until nothing runs.
@@ -76,6 +81,7 @@ class Context {
   void* default_stream_raw_ = nullptr;
   std::atomic<int64_t> sys_params_[kSysParams] = {-1, -1, -1};
   std::atomic<bool> open_{true};
+  std::atomic<bool> overflow_{false};
   std::atomic<uint32_t> refs_{1};
   mutable std::mutex mutex_;
   Ref<TaskStream> default_stream_;

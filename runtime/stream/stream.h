@@ -49,6 +49,10 @@ class Stream {
   virtual int card() const = 0;   // physical
   virtual uint32_t id() const = 0;
   strict::Line& line() { return line_; }  // for strict memory
+  // Results of operators stay in the range of their type instead of becoming infinite; fixed when the stream is made.
+  bool saturates() const { return saturates_; }
+  // An operator's result was beyond that range.
+  virtual void NoteOverflow() = 0;
 
   void AddRef() { refs_.fetch_add(1, std::memory_order_relaxed); }
   // For weak holders: false once the last reference is gone.
@@ -64,10 +68,12 @@ class Stream {
   }
 
  protected:
+  explicit Stream(bool saturates = false) : saturates_(saturates) {}
   virtual ~Stream() = default;
 
  private:
   std::atomic<uint32_t> refs_{1};
+  const bool saturates_;
   strict::Line line_;
 };
 

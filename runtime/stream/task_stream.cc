@@ -71,7 +71,7 @@ Ref<TaskStream> TaskStream::Make(Pool& pool, const Options& options) {
 }
 
 TaskStream::TaskStream(Pool& pool, const Options& options)
-    : pool_(pool), options_(options), target_(std::make_shared<Target>(this)), waker_(target_) {
+    : Stream(options.saturates), pool_(pool), options_(options), target_(std::make_shared<Target>(this)), waker_(target_) {
   const std::lock_guard lock(streams().mutex);
   streams().all.insert(this);
 }

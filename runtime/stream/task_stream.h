@@ -36,6 +36,7 @@ class TaskStream final : public Stream {
     uint32_t id = 0;
     uint32_t priority = 0;
     uint32_t flags = 0;
+    bool saturates = false;
   };
   static Ref<TaskStream> Make(Pool& pool, const Options& options);
 
@@ -50,6 +51,8 @@ class TaskStream final : public Stream {
   uint32_t priority() const { return options_.priority; }
   uint32_t flags() const { return options_.flags; }
   StreamSettings& settings() { return settings_; }
+  // Kept by the context as long as the stream's switch is on.
+  void NoteOverflow() override;
 
   // Cores of a kind (limits.h) that kernels of this stream may use, of `all` that the card has; 0: no limit of its own.
   void SetCoreLimit(int kind, uint32_t cores, uint32_t all);

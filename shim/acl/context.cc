@@ -90,23 +90,6 @@ Status aclrtCtxGetSysParamOpt(aclSysParamOpt opt, int64_t* value) {
   return {};
 }
 
-Status aclrtSetDeviceSatMode(aclrtFloatOverflowMode mode) {
-  if (mode != ACL_RT_OVERFLOW_MODE_SATURATION && mode != ACL_RT_OVERFLOW_MODE_INFNAN) {
-    return Error(Code::kOutOfRange, "{}: mode is {}; known are 0 (saturation) and 1 (inf and nan).", __func__, static_cast<int>(mode));
-  }
-  if (mode == ACL_RT_OVERFLOW_MODE_SATURATION) return NotYet(__func__, "results that saturate instead of becoming inf");
-  const auto device = rt::CurrentDevice(__func__);
-  rt::SetSaturationMode(device.ok() ? *device : 0, static_cast<int>(mode));
-  return {};
-}
-
-Status aclrtGetDeviceSatMode(aclrtFloatOverflowMode* mode) {
-  NPU_NOT_NULL(mode);
-  const auto device = rt::CurrentDevice(__func__);
-  *mode = static_cast<aclrtFloatOverflowMode>(rt::SaturationMode(device.ok() ? *device : 0));
-  return {};
-}
-
 Status aclrtSetOpWaitTimeout(uint32_t timeout) {
   rt::SetWaitLimit(timeout);
   return {};

@@ -8,6 +8,7 @@
 #include "ops/core/executor.h"
 #include "ops/core/platform.h"
 #include "runtime/stream/stream.h"
+#include "shim/opapi/saturated.h"
 #include "shim/opapi/strict_uses.h"
 
 namespace npu::opapi {
@@ -20,6 +21,7 @@ struct Bound {
   Executor* executor;
   std::byte* scratch;
   int card, stream;  // for reports
+  rt::Stream* saturating;  // the stream, when it is one whose results stay in range
 
   TaskWork Work() const {
     return {.op = executor->op->name.data(),
@@ -29,8 +31,13 @@ struct Bound {
   }
   Outcome Now(TaskContext& context) const {
     if (strict::On()) [[unlikely]] return Outcome::Done(Watched(context));
-    return Outcome::Done(executor->Run(scratch, context.parallel));
+    return Outcome::Done(Plainly(context));
   }
+  Status Plainly(TaskContext& context) const {
+    if (saturating == nullptr) [[likely]] return executor->Run(scratch, context.parallel);
+    return Saturated(context);
+  }
+  Status Saturated(TaskContext& context) const;
   Status Watched(TaskContext& context) const;
 };
 
@@ -86,11 +93,17 @@ Status Reachable(const ops::OpDef& op, Executor& e, const rt::Stream& stream) {
   return {};
 }
 
+Status Bound::Saturated(TaskContext& context) const {
+  NPU_TRY(executor->Run(scratch, context.parallel));
+  if (SaturateResults(*executor, context.parallel)) saturating->NoteOverflow();
+  return {};
+}
+
 // The same under strict memory: a fault names the operator, and what it wrote is looked at.
 Status Bound::Watched(TaskContext& context) const {
   const StrictUses uses(*executor, scratch);
   const strict::Running running(executor->op->name, card, stream);
-  Status status = executor->Run(scratch, context.parallel);
+  Status status = Plainly(context);
   strict::Ran(executor->op->name, card, stream, uses.all());
   return status;
 }
@@ -120,7 +133,7 @@ Status Launch(const ops::OpDef& op, void* workspace, uint64_t bytes, void* raw_e
           .Remedy("Free memory after the last use of it. Strict memory has told which.");
     }
   }
-  Launching launching{{owned.e, scratch, stream->card(), static_cast<int>(stream->id())}};
+  Launching launching{{owned.e, scratch, stream->card(), static_cast<int>(stream->id()), stream->saturates() ? &*stream : nullptr}};
   const auto cost = static_cast<uint32_t>(std::clamp(owned.e->cost_ns, 1.0, 4e9));
   const Status status = stream->Launch(
       &launching, [](void* self, TaskContext& context) { return static_cast<Launching*>(self)->run.Now(context); },

@@ -314,3 +314,103 @@ REFUSALS = """
 
 def test_what_cannot_be_done_is_refused_by_name(machine, apex):
     machine.py(REFUSALS, env=apex | {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}).ok().says("^all refused$")
+
+
+SATURATION = """
+    import ctypes, os, torch, torch_npu
+    from torch_npu.npu.utils import clear_npu_overflow_flag as clear, get_npu_overflow_flag as flag, npu_check_overflow
+    acl = ctypes.CDLL("libascendcl.so")
+    mode = ctypes.c_int(9)
+    torch.zeros(1).npu()
+    assert not torch_npu.npu.utils.is_support_inf_nan()
+    assert acl.aclrtGetDeviceSatMode(ctypes.byref(mode)) == 0 and mode.value == 0, mode
+    g = torch.Generator().manual_seed(int(os.environ["ANYNPU_SEED"]))
+    inf, nan = float("inf"), float("nan")
+
+    def check(what, got, want, overflows):
+        assert torch.equal(got.cpu(), want), (what, got, want)
+        assert flag() is overflows, (what, "flag")
+        clear()
+        assert flag() is False, (what, "flag after clear")
+
+    clear()
+    for dtype in (torch.float16, torch.bfloat16, torch.float32):
+        most = torch.finfo(dtype).max
+        x = (torch.rand(3, 300, generator=g) * 0.4 + 0.5).to(dtype) * most  # twice that is beyond the range where it is above a half
+        over = 2.0 * x.double()
+        want = torch.where(over > most, torch.tensor(most, dtype=torch.double), over).to(dtype)
+        assert (over > most).any()
+        check("product", x.npu() * 2, want, True)
+        check("negative", x.npu() * -2, -want, True)
+        check("strided", torch.mul(x.npu().t(), 2, out=torch.empty(3, 300, dtype=dtype).npu().t()), want.t(), True)
+        check("no number", (x * 0).npu() / (x * 0).npu(), torch.zeros_like(x), True)
+        check("in range", x.npu() * 0.5, x * 0.5, False)
+        # What only carries values sets no flag; a copy keeps the bits.
+        given = torch.tensor([inf, -inf, 1.0], dtype=dtype)
+        check("copy", given.npu().clone(), given, False)
+        check("fill", torch.zeros(3, dtype=dtype).npu().fill_(-inf), torch.full((3,), -most, dtype=dtype), False)
+        mask = torch.tensor([True, False, True])
+        check("mask", torch.ones(3, dtype=dtype).npu().masked_fill(mask.npu(), -inf), torch.ones(3, dtype=dtype).masked_fill(mask, -most), False)
+    check("conversion", torch.full((5,), 1e6).npu().half(), torch.full((5,), 65504.0).half(), True)
+    a = torch.full((4, 8), 100.0).half()
+    check("matrix product", (a.npu() @ (a * 8).t().npu()), torch.full((4, 4), 65504.0).half(), True)
+
+    # The C interface: queued reads and clears on torch's stream.
+    stream, status = ctypes.c_void_p(torch.npu.current_stream().npu_stream), torch.full((8,), 7, dtype=torch.int32).npu()
+    at = ctypes.c_void_p(status.data_ptr())
+    _ = torch.full((4,), 6e4).npu().half() * 2
+    for read, clean in ((acl.aclrtGetOverflowStatus, acl.aclrtResetOverflowStatus), (acl.aclrtGetFloatOverflowStatus, acl.aclrtResetFloatOverflowStatus)):
+        _ = torch.full((4,), 6e4).npu().half() * 2
+        assert read(at, ctypes.c_size_t(32), stream) == 0 and status.tolist() == [1] + 7 * [0], status
+        assert clean(stream) == 0 and read(at, ctypes.c_size_t(32), stream) == 0 and status.tolist() == 8 * [0], status
+        assert read(at, ctypes.c_size_t(3), stream) == 100000 and read(None, ctypes.c_size_t(8), stream) == 100000
+    status.fill_(7)
+    _ = torch.full((4,), 6e4).npu().half() * 2
+    assert acl.aclrtNpuGetFloatOverFlowStatus(at, ctypes.c_uint64(32), 0, stream) == 0 and status.tolist() == [1] + 7 * [0]
+    assert acl.aclrtNpuClearFloatOverFlowStatus(0, stream) == 0
+    # A stream whose switch is off keeps no flag, but saturates.
+    assert acl.aclrtSetStreamOverflowSwitch(stream, 0) == 0
+    check("switched off", torch.full((4,), 6e4).half().npu() * 2, torch.full((4,), 65504.0).half(), False)
+    assert acl.aclrtSetStreamOverflowSwitch(stream, 1) == 0
+    assert torch_npu.npu_alloc_float_status(torch.zeros(1).npu()).tolist() == 8 * [0.0]
+    assert npu_check_overflow(1.0) is False
+    _ = torch.full((4,), 6e4).half().npu() * 2
+    assert npu_check_overflow(1.0) is True and npu_check_overflow(1.0) is False
+    print("saturates")
+
+    x = torch.randn(16, 8, generator=g)
+    for scaler in (torch.npu.amp.GradScaler(init_scale=1024.0, growth_interval=2), torch.amp.GradScaler("npu", init_scale=1024.0, growth_interval=2)):
+        layer = torch.nn.Linear(8, 4).npu()
+        optimizer = torch.optim.SGD(layer.parameters(), lr=0.5)
+        for factor, scale, moves in ((1e5, 512.0, False), (1.0, 512.0, True), (1.0, 1024.0, True), (1e5, 512.0, False)):
+            before = layer.weight.detach().clone()
+            optimizer.zero_grad()
+            with torch.autocast("npu", dtype=torch.float16):
+                loss = (layer(x.npu()) * factor).float().sum()  # the gradient of the half result is beyond 65504
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            assert scaler.get_scale() == scale, (type(scaler), factor, scaler.get_scale())
+            assert torch.equal(layer.weight, before) is not moves, (type(scaler), factor)
+            assert layer.weight.isfinite().all()
+        print("scaler", type(scaler).__module__)
+"""
+
+
+def test_saturation_mode(machine):
+    done = machine.py(SATURATION, cards=1, env={"INF_NAN_MODE_FORCE_DISABLE": "1", "INF_NAN_MODE_ENABLE": "0"}).ok()
+    done.says("^saturates$", r"^scaler torch_npu\.npu\.amp", r"^scaler torch\.amp")
+
+
+def test_infinity_is_kept_in_the_default_mode(machine):
+    machine.py("""
+        import torch, torch_npu
+        x = torch.full((4,), 6e4).half()
+        assert (x.npu() * 2).cpu().isinf().all() and ((x - x).npu() / (x - x).npu()).cpu().isnan().all()
+        assert torch_npu.npu.utils.npu_check_overflow((x.npu() * 2)) is True and torch_npu.npu.utils.npu_check_overflow(x.npu()) is False
+        try:
+            torch_npu.npu.utils.get_npu_overflow_flag()
+        except RuntimeError as error:
+            assert "npu_check_overflow" in str(error)
+            print("kept")
+    """, cards=1).ok().says("^kept$")

@@ -85,7 +85,7 @@ def written_beyond(write: list) -> list[str]:
 
 
 def found(machine, *names):
-    done = machine.py(PROGRAM.format(here=str(HERE), names=names, seed=SEED), timeout=500, env={"OMP_NUM_THREADS": "", "HF_HUB_OFFLINE": "1"}).ok()
+    done = machine.py(PROGRAM.format(here=str(HERE), names=names, seed=SEED), timeout=900, env={"HF_HUB_OFFLINE": "1"}).ok()
     return json.loads(done.out.split("FOUND", 1)[1])
 
 

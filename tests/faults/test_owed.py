@@ -47,14 +47,16 @@ def test_what_must_fail_by_name_does(tree, message):
         assert name.encode() in message(), name
 
 
-def test_saturation_mode_is_refused_by_name(tree, message):
+def test_the_saturation_mode_is_kept(tree, message):
     acl = ctypes.CDLL(str(tree / "lib64/libascendcl.so"))
-    assert acl.aclrtSetDeviceSatMode(1) == 0
-    message()
-    assert acl.aclrtSetDeviceSatMode(0) == 207000
-    text = message()
-    assert b"aclrtSetDeviceSatMode" in text and b"saturate" in text, text
     mode = ctypes.c_int(9)
+    for wanted in (0, 1):
+        assert acl.aclrtSetDeviceSatMode(wanted) == 0
+        assert acl.aclrtGetDeviceSatMode(ctypes.byref(mode)) == 0 and mode.value == wanted
+    message()
+    assert acl.aclrtSetDeviceSatMode(2) == 107000
+    text = message()
+    assert b"aclrtSetDeviceSatMode" in text and b"2" in text, text
     assert acl.aclrtGetDeviceSatMode(ctypes.byref(mode)) == 0 and mode.value == 1
 
 

@@ -46,6 +46,7 @@ class HostStream final : public Stream {
   }
   Status Synchronize(Deadline) override { return {}; }
   bool Idle() const override { return true; }
+  void NoteOverflow() override {}
   Context& context() const override { __builtin_trap(); }
   int card() const override { return 0; }
   uint32_t id() const override { return 0; }

@@ -5,6 +5,7 @@
 
 #include "ops/rnn/dynamic.h"
 #include "ops/vision/boxes.h"
+#include "runtime/context/overflow.h"
 #include "shim/opapi/by_name/call.h"
 
 namespace npu::ops {
@@ -294,6 +295,28 @@ Status DynamicGruGrad(NamedCall& c) {
                reinterpret_cast<uint64_t>(order.c_str()), c.Out(0), c.Out(1), c.Out(2), c.Out(3), c.Out(4), c.Out(5));
 }
 
+// The overflow flag of saturation mode, to all operands: older forms hand in the memory they want it in.
+Status FloatStatus(NamedCall& c) {
+  NPU_ASSIGN(Ref<rt::Stream> stream, rt::ResolveStream(c.request().stream, c.request().type.data()));
+  for (const auto* operands : {&c.request().in, &c.request().out}) {
+    for (const ops::named::Operand& o : *operands) {
+      const auto as = IsFloat(o.dtype) ? rt::FlagAs::kFloat : rt::FlagAs::kInteger;
+      if (ItemSize(o.dtype) != 4) return c.Refuse("a status has the type {}.", Name(o.dtype)).Remedy("Pass float32 or int32.");
+      NPU_TRY(rt::QueueOverflowRead(o.data, o.bytes, as, *stream, c.request().type.data(), "status"));
+    }
+  }
+  return {};
+}
+Status ClearFloatStatus(NamedCall& c) {
+  NPU_ASSIGN(Ref<rt::Stream> stream, rt::ResolveStream(c.request().stream, c.request().type.data()));
+  NPU_TRY(rt::QueueOverflowClear(*stream));
+  return FloatStatus(c);
+}
+Status AllocFloatStatus(NamedCall& c) {
+  NPU_TRY(c.CheckCounts(0, 1));
+  return c.Run(ops::op_InplaceFillScalar, c.Out(0), c.Number(int64_t{0}));
+}
+
 const NamedOp kOps[] = {
     {"ArgMaxWithValue", [](NamedCall& c) { return Extreme(c, ops::op_MaxDim); }},
     {"ArgMinWithValue", [](NamedCall& c) { return Extreme(c, ops::op_MinDim); }},
@@ -348,6 +371,13 @@ const NamedOp kOps[] = {
        NPU_TRY(c.CheckCounts(2, 1));
        return c.Run(ops::op_MishBackward, c.In(0), c.In(1), c.Out(0));
      }},
+    {"NPUAllocFloatStatus", AllocFloatStatus},
+    {"NPUClearFloatDebugStatus", ClearFloatStatus},
+    {"NPUClearFloatStatus", ClearFloatStatus},
+    {"NPUClearFloatStatusV2", ClearFloatStatus},
+    {"NPUGetFloatDebugStatus", FloatStatus},
+    {"NPUGetFloatStatus", FloatStatus},
+    {"NPUGetFloatStatusV2", FloatStatus},
     {"NonMaxSuppressionV4", Suppress},
     {"Pad", Pad},
     {"ReduceSum", ReduceSum},
