@@ -11,7 +11,14 @@ namespace {
 constexpr int64_t kRows = 16;  // of a fractal
 
 size_t U(int64_t i) { return static_cast<size_t>(i); }
-int64_t Blocks(int64_t n, int64_t size) { return (n + size - 1) / size; }
+int64_t Blocks(int64_t n, int64_t size) { return n / size + (n % size != 0 ? 1 : 0); }
+// False where the product does not fit: shapes come from callers.
+bool Product(std::initializer_list<int64_t> factors, int64_t* product) {
+  *product = 1;
+  for (const int64_t n : factors)
+    if (n < 0 || __builtin_mul_overflow(*product, n, product)) return false;
+  return true;
+}
 
 }  // namespace
 
@@ -69,18 +76,19 @@ Status Read(std::string_view op, int32_t format, std::span<const int64_t> logica
   const bool three = format == kNDC1HWC0 || format == kFractalZ3d;
   if (rank != (three ? 5 : 4)) return refuse();
   const int64_t depth = three ? logical[2] : 1, h = logical[U(rank - 2)], w = logical[U(rank - 1)];
+  if (std::ranges::any_of(logical, [](int64_t n) { return n < 0; })) return refuse();
   const int64_t c1 = Blocks(logical[1], c0);
   layout->cut = 1;
-  int64_t inner = c0, have = 1;  // from one place of the plane to the next
+  int64_t inner = c0, have = 1, need = 0, slice = 0;  // inner: from one place of the plane to the next
   for (const int64_t n : storage) have *= n;
   if (format == kFractalZ || format == kFractalZ3d) {
     if (storage.size() != 4) return refuse();
     inner = storage[1] * storage[2] * c0;
-    if (storage[1] * storage[2] < logical[0] || have < depth * c1 * h * w * inner) return refuse();
+    if (storage[1] * storage[2] < logical[0] || !Product({depth, c1, h, w, inner}, &need) || have < need) return refuse();
     s[0] = c0;
   } else {
-    if (have < logical[0] * depth * c1 * h * w * c0) return refuse();
-    s[0] = depth * c1 * h * w * c0;
+    if (!Product({depth, c1, h, w, c0}, &slice) || !Product({logical[0], slice}, &need) || have < need) return refuse();
+    s[0] = slice;
   }
   s[U(rank - 1)] = inner;
   s[U(rank - 2)] = w * inner;

@@ -38,21 +38,35 @@ void Around(const Grid& g, float y, float x, F&& f) {
   f(y1 * g.width + x1, fy * fx);
 }
 
+// The points of one axis of a bin that can lie in an image of `size`: a region may be as large as a float, most of it outside.
+struct Points {
+  double count;  // of the whole bin
+  int64_t first = 0, last = -1;
+  Points(float start, float bin, int64_t samples, int64_t size)
+      : count(samples > 0 ? static_cast<double>(samples) : std::ceil(static_cast<double>(bin))) {
+    const double step = static_cast<double>(bin) / count;
+    const double low = std::floor((-1.0 - static_cast<double>(start)) / step) - 1;
+    const double high = std::ceil((static_cast<double>(size) - static_cast<double>(start)) / step) + 1;
+    const double from = std::max(low, 0.0), to = std::min(high, count - 1);
+    if (!(from <= to) || !(to < 0x1p62)) return;  // none, or numbers that are not finite
+    first = static_cast<int64_t>(from), last = static_cast<int64_t>(to);
+  }
+};
+
 // All sample points of one bin of a region [image, x1, y1, x2, y2], with their weight.
 template <class F>
 void Bin(const Grid& g, const float* roi, int64_t py, int64_t px, F&& f) {
   const float x1 = roi[1] * g.scale, y1 = roi[2] * g.scale;
   const float width = std::max(roi[3] * g.scale - x1, 1.0f), height = std::max(roi[4] * g.scale - y1, 1.0f);
   const float bin_h = height / static_cast<float>(g.pooled_height), bin_w = width / static_cast<float>(g.pooled_width);
-  const int64_t ny = g.samples > 0 ? g.samples : static_cast<int64_t>(std::ceil(bin_h)),
-                nx = g.samples > 0 ? g.samples : static_cast<int64_t>(std::ceil(bin_w));
-  const float share = 1.0f / static_cast<float>(std::max<int64_t>(ny * nx, 1));
-  for (int64_t iy = 0; iy < ny; ++iy) {
-    const float y =
-        y1 + static_cast<float>(py) * bin_h + (static_cast<float>(iy) + 0.5f) * bin_h / static_cast<float>(ny);
-    for (int64_t ix = 0; ix < nx; ++ix) {
-      const float x =
-          x1 + static_cast<float>(px) * bin_w + (static_cast<float>(ix) + 0.5f) * bin_w / static_cast<float>(nx);
+  const float top = y1 + static_cast<float>(py) * bin_h, left = x1 + static_cast<float>(px) * bin_w;
+  const Points ys(top, bin_h, g.samples, g.height), xs(left, bin_w, g.samples, g.width);
+  const auto ny = static_cast<float>(ys.count), nx = static_cast<float>(xs.count);
+  const float share = 1.0f / (ny * nx);
+  for (int64_t iy = ys.first; iy <= ys.last; ++iy) {
+    const float y = top + (static_cast<float>(iy) + 0.5f) * bin_h / ny;
+    for (int64_t ix = xs.first; ix <= xs.last; ++ix) {
+      const float x = left + (static_cast<float>(ix) + 0.5f) * bin_w / nx;
       Around(g, y, x, [&](int64_t at, float weight) { f(at, weight * share); });
     }
   }

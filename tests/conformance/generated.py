@@ -322,9 +322,10 @@ def compare(case: Case, name: str, got: torch.Tensor, want: torch.Tensor) -> Non
     rounded = true.to(got.dtype)
     same = (got == rounded) | (got.isnan() & rounded.isnan()) if got.dtype in EPS else got == rounded
     units = UNITS[case.op["tolerance"]]
-    if "prod(" in case.op["like"]:  # the roundings of a product of independent factors add up as a random walk does
-        factors = next(v for v in case.values.values() if isinstance(v, torch.Tensor)).numel()
-        units = max(units, 8 * math.sqrt(factors))
+    double = got.dtype in (torch.float64, torch.complex128)  # all else is summed in double and rounds once
+    if "prod(" in case.op["like"] or (double and case.op["tolerance"] == "accumulated"):  # roundings add up as a random walk does
+        terms = max(t.numel() for v in case.values.values() for t in as_list(v) if isinstance(t, torch.Tensor))
+        units = max(units, 8 * math.sqrt(terms))
     if got.dtype.is_complex:  # a product and a quotient round each part more than once
         units = max(units, 8)
     if got.dtype in EPS and units:

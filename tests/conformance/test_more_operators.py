@@ -1177,6 +1177,15 @@ def _(t, r):
             {"result": (want, t)}, 512)
 
 
+@pytest.mark.parametrize("corner", [1e30, 3e38, float("inf"), float("nan")])
+def test_regions_as_large_as_numbers(corner):
+    """Points outside of the image count nothing, however many there are: the call ends."""
+    rois = torch.tensor([[0, -corner, -corner, corner, corner], [0, 1, 1, corner, 4]])
+    out = torch.full((2, 1, 2, 2), 7.0)
+    lib("aclnnROIAlign", self=torch.ones(1, 1, 4, 4), rois=rois, spatial_scale_value=1.0, pooled_height=2, pooled_width=2, sample_num=0, roi_end_mode=0, result=out)
+    assert not torch.isfinite(torch.tensor(corner)) or bool((out.abs() <= 1).all()), out
+
+
 @case("aclnnROIAlignBackward", F32)
 def _(t, r):
     n, c, height, width, by, bx, samples, scale, rois, weights = regions(r)
