@@ -29,11 +29,11 @@ struct alignas(64) WorkCounters {
   std::atomic<uint64_t> failed;  // tasks that ended with an error
 };
 
-inline constexpr uint64_t kOneKernel = uint64_t{1} << 32;
+inline constexpr uint64_t kOneOwn = uint64_t{1} << 32;
 
 // What one process does on one card now.
 struct alignas(64) WorkNow {
-  std::atomic<uint64_t> running;           // tasks at this moment, and kOneKernel for each of them that is a kernel
+  std::atomic<uint64_t> running;           // tasks at this moment, and kOneOwn for each of them that is no collective
   std::atomic<uint32_t> running_unit;      // of the last one that began
   std::atomic<uint64_t> running_since_ns;  // when `running` left 0, on the monotonic clock
   std::atomic<uint64_t> free_bytes;        // of this process's address range of the card

@@ -18,8 +18,11 @@ void Grow(std::atomic<uint64_t>& counter, uint64_t by) { counter.fetch_add(by, k
 // A task that computes: collectives wait for peers, copies have no operator.
 bool IsKernel(const TaskWork& work) { return work.op != nullptr && work.unit != static_cast<uint8_t>(Unit::kLink); }
 
+// The card's own work, as against waiting for others.
+bool IsOwn(const TaskWork& work) { return work.unit != static_cast<uint8_t>(Unit::kLink); }
+
 // What it adds to WorkNow::running.
-uint64_t Running(const TaskWork& work) { return IsKernel(work) ? kOneKernel + 1 : 1; }
+uint64_t Running(const TaskWork& work) { return IsOwn(work) ? kOneOwn + 1 : 1; }
 
 }  // namespace
 
@@ -63,7 +66,9 @@ uint8_t Meter::UnitOf(const TaskWork& work) {
 uint64_t Meter::Begin(const TaskWork& work) {
   ProcessWork& mine = Work();
   const uint64_t now = TicksNs();
-  if (mine.now.running.fetch_add(Running(work), kRelaxed) == 0) {
+  const uint64_t before = mine.now.running.fetch_add(Running(work), kRelaxed);
+  if (IsOwn(work) && before < kOneOwn) meters::WorkBegins(card_, now);
+  if (before == 0) {
     if (now - moved_.load(kRelaxed) > kMoveEveryNs) monotonic_.store(MonotonicNs() - now, kRelaxed);
     active_since_.store(now, kRelaxed);
     mine.now.running_unit.store(UnitOf(work), kRelaxed);
@@ -81,11 +86,12 @@ void Meter::End(const TaskWork& work, uint64_t began, const Ended& how) {
   const uint64_t before = mine.now.running.fetch_sub(Running(work), kRelaxed);
   if (before == Running(work)) Grow(mine.done.any_ns, held ? ns : now - std::min(now, active_since_.load(kRelaxed)));
   if (before == 0) mine.now.running.store(0, kRelaxed);  // it began in another life of the slot
-  if (IsKernel(work)) {
-    meters::KernelEnded(card_, now);
-    if (how.done) meters::CountKernel(work.op, work.op, ns);
+  if (IsOwn(work)) {
+    if (before < 2 * kOneOwn) meters::WorkEnds(card_, now);
+    if (how.off_caller) meters::WorkedOffCaller(card_, now - began);
   }
   const uint8_t unit = UnitOf(work);
+  if (how.done && IsKernel(work)) meters::CountKernel(work.op, work.op, ns);
   Grow(mine.done.busy_ns[unit], ns);
   if (how.done) {
     Grow(mine.done.tasks[unit], 1);

@@ -31,6 +31,7 @@ class Meter {
     bool done = true;  // false: it was parked
     bool failed = false;
     uint32_t planned_ns = 0;
+    bool off_caller = false;  // small work that an idle stream would have run on its caller's thread, which it did not
   };
   void End(const TaskWork& work, uint64_t began, const Ended& how);
   // Bytes that a collective brought; what it sent is in its TaskWork.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
-#include <unordered_map>
 
 #include "base/time/ticks.h"
 #include "device/machine/machine.h"
@@ -40,9 +39,11 @@ void ClearMeters(Meters& meters) {
 namespace meters {
 namespace {
 
-// What this process alone knows of a card.
+bool IsCard(int card) { return card >= 0 && card < kMaxCards; }
+
+// What this process alone knows of a card: its own work, as against waiting for others.
 struct alignas(64) CardNow {
-  std::atomic<uint64_t> last_end{0};  // of a kernel
+  std::atomic<uint64_t> busy_since_ns{0}, busy_ns{0}, off_caller_ns{0};
 };
 CardNow cards[kMaxCards];
 
@@ -105,39 +106,16 @@ OpMeter* PlaceOf(Meters& mine, uint32_t slot, const void* key, std::string_view 
   return nullptr;
 }
 
-// Where the steps of one card begin and end.
-struct StepClock {
-  uint64_t anchor = 0;
-  uint64_t began = 0;
-  uint64_t waited = 0;
-  std::unordered_map<uint64_t, int> seen;  // since the anchor came last
+void Record(const StepClock::Step& done, RankMeter& rank) {
+  const uint64_t step = rank.steps.load(kRelaxed);
+  const auto microseconds = [](uint64_t ns) { return static_cast<uint32_t>(std::min<uint64_t>(ns / 1000, ~0u)); };
+  rank.recent_own_us[step % kRecentSteps].store(microseconds(done.own_ns), kRelaxed);
+  rank.recent_wall_us[step % kRecentSteps].store(microseconds(done.wall_ns), kRelaxed);
+  rank.own_ns.fetch_add(done.own_ns, kRelaxed);
+  rank.wall_ns.fetch_add(done.wall_ns, kRelaxed);
+  rank.steps.store(step + 1, std::memory_order_release);
+}
 
-  static constexpr int kSettled = 3;  // so often another collective comes before the anchor is taken for gone
-  static constexpr size_t kMostSeen = 4096;
-
-  void Mark(uint64_t key, uint64_t now, RankMeter& rank) {
-    if (key == anchor) {
-      Record(now - began, rank);
-    } else {
-      if (anchor != 0 && seen.size() < kMostSeen && ++seen[key] < kSettled) return;
-      anchor = key;
-    }
-    seen.clear();
-    began = now;
-    waited = 0;
-  }
-
-  void Record(uint64_t wall_ns, RankMeter& rank) {
-    const uint64_t own_ns = wall_ns - std::min(wall_ns, waited);
-    const uint64_t step = rank.steps.load(kRelaxed);
-    const auto microseconds = [](uint64_t ns) { return static_cast<uint32_t>(std::min<uint64_t>(ns / 1000, ~0u)); };
-    rank.recent_own_us[step % kRecentSteps].store(microseconds(own_ns), kRelaxed);
-    rank.recent_wall_us[step % kRecentSteps].store(microseconds(wall_ns), kRelaxed);
-    rank.own_ns.fetch_add(own_ns, kRelaxed);
-    rank.wall_ns.fetch_add(wall_ns, kRelaxed);
-    rank.steps.store(step + 1, std::memory_order_release);
-  }
-};
 struct StepClocks {
   std::mutex mutex;
   StepClock by_card[kMaxCards];
@@ -145,6 +123,31 @@ struct StepClocks {
 StepClocks& Clocks() {
   static auto* clocks = new StepClocks;
   return *clocks;
+}
+
+// The threads of this process that are blocked in calls that wait for a card.
+struct alignas(64) Waits {
+  std::mutex mutex;
+  int now = 0;
+  uint64_t since_ns = 0, sum_ns = 0;  // while at least one is
+};
+Waits& WaitsFor(int card) {
+  static auto* waits = new Waits[kMaxCards];
+  return waits[card];
+}
+
+HostStamp StampHost(int card, uint64_t now) {
+  Waits& waits = WaitsFor(card);
+  const std::lock_guard lock(waits.mutex);
+  return {now, waits.sum_ns + (waits.now > 0 ? now - std::min(now, waits.since_ns) : 0)};
+}
+
+// Precondition: a machine is joined.
+CardStamp StampCard(int card, uint64_t now) {
+  const CardNow& c = cards[card];
+  const bool busy = Joined()->Work(card).now.running.load(kRelaxed) >= kOneOwn;
+  const uint64_t since = c.busy_since_ns.load(kRelaxed);
+  return {now, c.busy_ns.load(kRelaxed) + (busy ? now - std::min(now, since) : 0), c.off_caller_ns.load(kRelaxed)};
 }
 
 RankMeter* RankOf(int card, uint32_t slot) {
@@ -155,8 +158,29 @@ RankMeter* RankOf(int card, uint32_t slot) {
 
 }  // namespace
 
-void KernelEnded(int card, uint64_t now) {
-  if (card >= 0 && card < kMaxCards) cards[card].last_end.store(now, kRelaxed);
+void WorkBegins(int card, uint64_t now) {
+  if (IsCard(card)) cards[card].busy_since_ns.store(now, kRelaxed);
+}
+void WorkEnds(int card, uint64_t now) {
+  if (IsCard(card)) cards[card].busy_ns.fetch_add(now - std::min(now, cards[card].busy_since_ns.load(kRelaxed)), kRelaxed);
+}
+void WorkedOffCaller(int card, uint64_t ns) {
+  if (IsCard(card)) cards[card].off_caller_ns.fetch_add(ns, kRelaxed);
+}
+
+HostWait::HostWait(int card) : card_(card) {
+  if (!IsCard(card)) return;
+  Waits& waits = WaitsFor(card);
+  const std::lock_guard lock(waits.mutex);
+  if (waits.now++ == 0) waits.since_ns = TicksNs();
+}
+HostWait::~HostWait() {
+  if (!IsCard(card_)) return;
+  Waits& waits = WaitsFor(card_);
+  const std::lock_guard lock(waits.mutex);
+  if (--waits.now > 0) return;
+  const uint64_t now = TicksNs();
+  waits.sum_ns += now - std::min(now, waits.since_ns);
 }
 
 void CountKernel(const void* key, std::string_view name, uint64_t ns) {
@@ -173,9 +197,10 @@ void CountKernel(const void* key, std::string_view name, uint64_t ns) {
 Collective::Collective(int card, uint32_t rank, uint32_t ranks, uint64_t key)
     : card_(card), key_(key), slot_([&] {
         uint32_t slot = 0;
-        const bool counted = card >= 0 && card < kMaxCards && ranks > 0 && Mine(&slot) != nullptr;
+        const bool counted = IsCard(card) && ranks > 0 && Mine(&slot) != nullptr;
         return counted ? slot : 0;
-      }()) {
+      }()),
+      called_(slot_ != 0 && key != 0 ? StampHost(card, TicksNs()) : HostStamp()) {
   RankMeter* meter = RankOf(card_, slot_);
   if (meter == nullptr) return;
   if (ranks >= meter->ranks.load(kRelaxed)) {
@@ -186,13 +211,13 @@ Collective::Collective(int card, uint32_t rank, uint32_t ranks, uint64_t key)
 }
 
 void Collective::Begins() {
-  if (began_ != 0) return;
-  began_ = TicksNs();
+  if (began_) return;
   RankMeter* meter = RankOf(card_, slot_);
-  if (meter == nullptr || key_ == 0) return;
+  if (meter == nullptr) return;
+  began_ = true;
   StepClocks& clocks = Clocks();
   const std::lock_guard lock(clocks.mutex);
-  clocks.by_card[card_].Mark(key_, began_, *meter);
+  if (const auto step = clocks.by_card[card_].Begins(key_, called_, StampCard(card_, TicksNs()))) Record(*step, *meter);
 }
 
 void Collective::Received() {
@@ -206,12 +231,10 @@ Collective::~Collective() {
   if (meter == nullptr) return;
   Received();
   meter->completed.fetch_add(1, kRelaxed);
-  if (began_ == 0) return;
-  if (Joined()->Work(card_).now.running.load(kRelaxed) >= kOneKernel) return;
-  const uint64_t now = TicksNs(), from = std::max(began_, cards[card_].last_end.load(kRelaxed));
+  if (!began_) return;
   StepClocks& clocks = Clocks();
   const std::lock_guard lock(clocks.mutex);
-  clocks.by_card[card_].waited += now - std::min(now, from);
+  clocks.by_card[card_].Ends(StampCard(card_, TicksNs()));
 }
 
 }  // namespace meters

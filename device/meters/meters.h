@@ -1,25 +1,39 @@
 // The writing side of a process's meters. Everything here is cheap, never fails, and does nothing in a process that has
 // joined no machine. Any thread may call anything.
 //
-// Kernels come here from the card's Meter (device/figures/meter.h), collectives by an object of their own.
-//
-// **Steps.** A training step has no call of its own. Programs that train on several cards give the same buffers to the
-// same collectives once a step, so a step is what lies between two runs of one collective on one buffer: the first that
-// is seen, and another one once that one comes no more. Own work is a step's time without the time its collectives
-// took while no kernel of this card ran.
+// Tasks come here from the card's Meter (device/figures/meter.h), collectives by an object of their own, threads that
+// wait for a card by HostWait. What a step is and what of it is own work: steps.h.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <string_view>
 
+#include "device/meters/steps.h"
+
 namespace npu::device::meters {
 
-void KernelEnded(int card, uint64_t now);  // TicksNs()
+// The card has work of its own, any but collectives; it has none any more. Times are TicksNs().
+void WorkBegins(int card, uint64_t now);
+void WorkEnds(int card, uint64_t now);
+// Small work of `ns` ran beside its caller, which had no time to do it because the stream was not idle.
+void WorkedOffCaller(int card, uint64_t ns);
 // A run of `ns`. `key` is one address for each operator name; `name` is read at the first call with a key.
 void CountKernel(const void* key, std::string_view name, uint64_t ns);
 
-// A collective of this process, from its call to its end. Times are TicksNs().
+// For as long as this lives its thread waits for the card and does nothing of its own.
+class HostWait {
+ public:
+  explicit HostWait(int card);
+  ~HostWait();
+  HostWait(const HostWait&) = delete;
+  HostWait& operator=(const HostWait&) = delete;
+
+ private:
+  const int card_;
+};
+
+// A collective of this process, from its call to its end.
 class Collective {
  public:
   // `key` tells apart the buffers and kinds of collectives; 0 marks no step.
@@ -33,8 +47,8 @@ class Collective {
   const int card_;
   const uint64_t key_;
   const uint32_t slot_;  // 0: nothing is counted
-  bool received_ = false;
-  uint64_t began_ = 0;
+  const HostStamp called_;
+  bool received_ = false, began_ = false;
 };
 
 }  // namespace npu::device::meters

@@ -119,12 +119,37 @@ TEST_F(MetersTest, WaitingForPeersIsNotOwnWork) {
       Kernel("aclnnStep", milliseconds(2));
       meters::Collective call(0, 0, 2, 77);
       call.Begins();
+      const meters::HostWait wait(0);
+      const meters::HostWait again(0);  // another thread's, say
       std::this_thread::sleep_for(milliseconds(20));  // the peer is late
     }
     ASSERT_EQ(rank.steps.load(), 3u);
     EXPECT_GE(rank.wall_ns.load(), 3u * 22'000'000u);
     EXPECT_LT(rank.own_ns.load(), rank.wall_ns.load() - 3u * 19'000'000u);
     EXPECT_GE(rank.own_ns.load(), 3u * 1'900'000u);
+  });
+}
+
+// A rank that runs ahead: its collectives were called long before the card comes to them, and its host was never blocked.
+TEST_F(MetersTest, WaitingForPeersDoesNotHideTheHostsWork) {
+  ISOLATED({
+    Mine();
+    const RankMeter& rank = Mine().ranks[0];
+    constexpr int kSteps = 4;
+    std::vector<std::unique_ptr<meters::Collective>> calls;
+    for (int step = 0; step < kSteps; ++step) {
+      std::this_thread::sleep_for(milliseconds(5));  // the host's work
+      calls.push_back(std::make_unique<meters::Collective>(0, 0, 2, 77));
+    }
+    for (auto& call : calls) {
+      Kernel("aclnnStep", milliseconds(1));
+      call->Begins();
+      std::this_thread::sleep_for(milliseconds(20));
+      call.reset();
+    }
+    ASSERT_EQ(rank.steps.load(), kSteps - 1u);
+    EXPECT_GE(rank.own_ns.load(), (kSteps - 1) * 5'000'000u);
+    EXPECT_LT(rank.own_ns.load(), rank.wall_ns.load());
   });
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/handle/table.h"
 #include "base/parity/parity.h"
+#include "device/meters/meters.h"
 #include "runtime/context/chip_limits.h"
 #include "runtime/context/context.h"
 #include "runtime/context/devices.h"
@@ -306,7 +307,9 @@ Status Event::Synchronize(Deadline deadline, const char* function) {
     NPU_TRY(mark->Wait(deadline, function));
     if (strict::On()) strict::Reached(mark->stamp);
   }
-  return shared_ ? shared_->Wait(shared_->Issued(), deadline, function) : Status();
+  if (!shared_) return {};
+  const device::meters::HostWait wait(card_);
+  return shared_->Wait(shared_->Issued(), deadline, function);
 }
 
 Result<bool> Event::Reached(const char* function) const {

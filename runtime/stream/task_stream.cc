@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/task/polling.h"
+#include "device/meters/meters.h"
 #include "runtime/callback/exception.h"
 #include "runtime/workers/metered.h"
 #include "runtime/workers/process.h"
@@ -114,7 +115,7 @@ Status TaskStream::Submit(TaskPtr task, uint64_t* position) {
     current_ = std::move(task);
     AddRef();
     lock.unlock();
-    Drain(1, kNobody);
+    Drain(1, kNobody, /*caller=*/true);
     return {};
   }
   queue_.push_back(std::move(task));
@@ -217,9 +218,11 @@ void TaskStream::DrainTimed(int turns, uint64_t until) {
   pool.NoteBusy(static_cast<uint64_t>(std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count()));
 }
 
-Outcome TaskStream::RunGuarded(Task& task, TaskContext& context) {
+Outcome TaskStream::RunGuarded(Task& task, TaskContext& context, bool caller) {
+  const uint32_t cost_ns = task.CostNs();
+  const MeteredRun how{.planned_ns = cost_ns, .off_caller = !caller && cost_ns != 0 && cost_ns < kInlineNs};
   try {
-    return RunMetered(pool_.meter(), task.Work(), {task.CostNs()}, [this] { return GiveUp(); },
+    return RunMetered(pool_.meter(), task.Work(), how, [this] { return GiveUp(); },
                       [&] { return task.Run(context); }, [&](const Status& why) { task.Drop(why); });
   } catch (const std::exception& e) {
     return Outcome::Done(Error(Code::kInternal, "{}: the task ended with an exception: {}.", task.Name(), e.what()));
@@ -268,7 +271,7 @@ void TaskStream::KeepUntilAllDone(std::shared_ptr<void> thing) {
 
 // Runs at most `turns` tasks and none once `until` tasks are done. Precondition: this thread has put the state to
 // running and an active reference is held. Leaves the stream idle, parked or ready.
-void TaskStream::Drain(int turns, uint64_t until) {
+void TaskStream::Drain(int turns, uint64_t until, bool caller) {
   bool idle = false;
   Kept gone;
   std::unique_lock lock(mutex_);
@@ -300,7 +303,7 @@ void TaskStream::Drain(int turns, uint64_t until) {
     if (!drop) {
       CardView view = View(current_->CostNs());
       TaskContext context{view, waker_, stopping};
-      outcome = RunGuarded(*current_, context);
+      outcome = RunGuarded(*current_, context, caller);
     }
     const bool parked = outcome.step == Outcome::Step::kParked && !stopping;
     if (drop || (outcome.step == Outcome::Step::kParked && stopping)) current_->Drop(why);
@@ -383,6 +386,7 @@ bool TaskStream::Help(uint64_t until) {
 }
 
 void TaskStream::Throttle() {
+  const device::meters::HostWait wait(card());
   while (true) {
     uint64_t until = 0;
     {
@@ -400,6 +404,8 @@ void TaskStream::Throttle() {
 }
 
 Status TaskStream::WaitFor(uint64_t until, Deadline deadline) {
+  if (done_.load(std::memory_order_acquire) >= until) return {};
+  const device::meters::HostWait wait(card());
   const bool help = deadline.never() || Exiting();
   if (Exiting()) deadline = deadline.left() < kExitPatience ? deadline : Deadline::In(kExitPatience);
   bool timed_out = false, slept = false;

@@ -104,7 +104,8 @@ class TaskStream final : public Stream {
 
   void OnWake();
   bool Claim();
-  void Drain(int turns, uint64_t until);
+  // `caller`: this is the thread that gave the stream its work, which goes on with its own as soon as that is done.
+  void Drain(int turns, uint64_t until, bool caller = false);
   void DrainTimed(int turns, uint64_t until);
   // What was kept and is no longer needed. Let go of without the lock.
   using Kept = std::vector<std::shared_ptr<void>>;
@@ -113,7 +114,7 @@ class TaskStream final : public Stream {
   void MakeReady(std::unique_lock<std::mutex>& lock);
   bool Help(uint64_t until);
   void Throttle();
-  Outcome RunGuarded(Task& task, TaskContext& context);
+  Outcome RunGuarded(Task& task, TaskContext& context, bool caller);
   // While a card hangs: why a task need not wait any longer; ok when it must.
   Status GiveUp() const;
 

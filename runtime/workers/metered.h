@@ -13,6 +13,7 @@ namespace npu::rt {
 
 struct MeteredRun {
   uint32_t planned_ns = 0;
+  bool off_caller = false;  // small enough for its caller's thread, but run by another
 };
 
 // `give_up()` is asked while a card hangs: an error ends the wait.
@@ -41,7 +42,10 @@ Outcome RunMetered(device::Meter& meter, const TaskWork& work, const MeteredRun&
     throw;  // the stream makes a status of it
   }
   meter.End(work, began,
-            {.done = outcome.step == Outcome::Step::kDone, .failed = !outcome.status.ok(), .planned_ns = planned_ns});
+            {.done = outcome.step == Outcome::Step::kDone,
+             .failed = !outcome.status.ok(),
+             .planned_ns = planned_ns,
+             .off_caller = how.off_caller});
   return outcome;
 }
 
