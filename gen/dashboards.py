@@ -69,7 +69,7 @@ DASHBOARDS = {
          [('stddev by (job) (rate(npu_step_time_seconds_sum{job="npu-trainer"}[5m])) / avg by (job) '
            '(rate(npu_step_time_seconds_count{job="npu-trainer"}[5m]))', "{{job}}")]),
         ("Standard deviation of the mean", "timeseries", "percentunit",
-         [("stddev(rank:npu_step_time_seconds:mean) / avg(rank:npu_step_time_seconds:mean)", "all ranks")]),
+         [('stddev by (ranks) (rank:npu_step_time_seconds:mean{ranks!="1"}) / avg by (ranks) (rank:npu_step_time_seconds:mean)', "{{ranks}} ranks")]),
         ("Off the mean by rank", "timeseries", "percentunit", [("rank:npu_step_time_seconds:deviation_ratio", "rank {{rank}} {{device}}")]),
         ("Own work of a step", "timeseries", "s", [("rank:npu_step_time_seconds:mean", "rank {{rank}} {{device}}")]),
         ("Wall time of a step", "timeseries", "s",

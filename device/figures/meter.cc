@@ -51,16 +51,18 @@ ProcessWork& Meter::Work() {
   return layout() == nullptr ? nowhere : machine_.load(kRelaxed)->Work(card_);
 }
 
-// Names are static and aligned to a byte at least, so an entry holds the address above two bits of unit.
-uint8_t Meter::UnitOf(const TaskWork& work) {
-  if (work.op == nullptr || work.unit != static_cast<uint8_t>(Unit::kVector)) return work.unit % kUnits;
-  const auto key = reinterpret_cast<uintptr_t>(work.op) << 2;
-  std::atomic<uintptr_t>& entry = units_[static_cast<size_t>(key * 0x9E3779B97F4A7C15ull >> 52)];
-  const uintptr_t seen = entry.load(kRelaxed);
-  if (seen >> 2 << 2 == key) return seen & 3;
-  const auto unit = static_cast<uint8_t>(UnitOfFunction(work.op));
-  entry.store(key | unit, kRelaxed);  // two names may share a place: they take turns
-  return unit;
+// An entry holds the address of the name, which is static and below 2^61, above two bits of unit and one of update.
+Meter::Kind Meter::KindOf(const TaskWork& work) {
+  if (work.op == nullptr || work.unit != static_cast<uint8_t>(Unit::kVector))
+    return {static_cast<uint8_t>(work.unit % kUnits), false};
+  const auto key = reinterpret_cast<uintptr_t>(work.op) << 3;
+  std::atomic<uintptr_t>& entry = kinds_[static_cast<size_t>(key * 0x9E3779B97F4A7C15ull >> 52)];
+  uintptr_t seen = entry.load(kRelaxed);
+  if (seen >> 3 << 3 != key) {
+    seen = key | static_cast<uintptr_t>(UnitOfFunction(work.op)) | (IsUpdate(work.op) ? 4 : 0);
+    entry.store(seen, kRelaxed);  // two names may share a place: they take turns
+  }
+  return {static_cast<uint8_t>(seen & 3), (seen & 4) != 0};
 }
 
 uint64_t Meter::Begin(const TaskWork& work) {
@@ -71,7 +73,7 @@ uint64_t Meter::Begin(const TaskWork& work) {
   if (before == 0) {
     if (now - moved_.load(kRelaxed) > kMoveEveryNs) monotonic_.store(MonotonicNs() - now, kRelaxed);
     active_since_.store(now, kRelaxed);
-    mine.now.running_unit.store(UnitOf(work), kRelaxed);
+    mine.now.running_unit.store(KindOf(work).unit, kRelaxed);
     mine.now.running_since_ns.store(now + monotonic_.load(kRelaxed), kRelaxed);
   }
   return now;
@@ -90,8 +92,12 @@ void Meter::End(const TaskWork& work, uint64_t began, const Ended& how) {
     if (before < 2 * kOneOwn) meters::WorkEnds(card_, now);
     if (how.off_caller) meters::WorkedOffCaller(card_, now - began);
   }
-  const uint8_t unit = UnitOf(work);
-  if (how.done && IsKernel(work)) meters::CountKernel(work.op, work.op, ns);
+  const auto [unit, update] = KindOf(work);
+  if (how.done && IsKernel(work)) {
+    meters::CountKernel(work.op, work.op, ns);
+    if (update) meters::Updated(card_);
+    if (unit == static_cast<uint8_t>(Unit::kCube)) meters::Multiplied(card_, now);
+  }
   Grow(mine.done.busy_ns[unit], ns);
   if (how.done) {
     Grow(mine.done.tasks[unit], 1);

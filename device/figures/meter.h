@@ -21,6 +21,8 @@ namespace npu::device {
 
 // Which unit runs an operator, by the function's name: products, convolutions and attention on the cubes.
 Unit UnitOfFunction(std::string_view function);
+// Whether it is one of those by which optimisers, and hardly anybody else, change parameters.
+bool IsUpdate(std::string_view function);
 
 class Meter {
  public:
@@ -44,16 +46,20 @@ class Meter {
  private:
   explicit Meter(int card) : card_(card) {}
   ProcessWork& Work();
-  uint8_t UnitOf(const TaskWork& work);
+  struct Kind {
+    uint8_t unit;
+    bool update;
+  };
+  Kind KindOf(const TaskWork& work);
 
   const int card_;
   std::atomic<Machine*> machine_{nullptr};
   std::atomic<uint64_t> active_since_{0};  // ticks; when the first of the running tasks began
   std::atomic<uint64_t> moved_{0};         // ticks
   std::atomic<uint64_t> monotonic_{0};     // the monotonic clock's lead over the ticks, taken anew in every window
-  // Units of operators by the address of their name.
+  // Kinds of operators by the address of their name.
   static constexpr size_t kTable = 4096;
-  std::array<std::atomic<uintptr_t>, kTable> units_{};
+  std::array<std::atomic<uintptr_t>, kTable> kinds_{};
 };
 
 }  // namespace npu::device

@@ -1,4 +1,4 @@
-// Units of operators, from the names of the functions that run them.
+// What operators are, from the names of the functions that run them.
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -13,6 +13,10 @@ constexpr std::array<std::string_view, 20> kCube = {
     "Matmul", "MatMul",         "Addmm",          "Baddbmm",    "Bmm",  "Addbmm", "Addmv",
     "Conv",   "FlashAttention", "InferAttention", "FlashScore", "LSTM", "Lstm",   "GRU",
     "Gru",    "Gemm",           "Linalg",         "Mm",         "Mv",   "Einsum"};
+
+// Beginnings of names that only the updates of optimisers have. Not ForeachZero and ForeachCopy, which come anywhere.
+constexpr std::array<std::string_view, 7> kUpdates = {"ForeachAdd", "ForeachSub", "ForeachMul", "ForeachDiv",
+                                                      "ForeachLerp", "ApplyAdam", "FusedAdam"};
 
 std::string_view Bare(std::string_view function) {
   for (const std::string_view prefix : {"aclnn", "acl", "Inplace"}) {
@@ -33,6 +37,11 @@ Unit UnitOfFunction(std::string_view function) {
     return part.size() > 2 || (at == 0 && (end == name.size() || name[end] < 'a' || name[end] > 'z'));
   });
   return cube ? Unit::kCube : Unit::kVector;
+}
+
+bool IsUpdate(std::string_view function) {
+  const std::string_view name = Bare(function);
+  return std::any_of(kUpdates.begin(), kUpdates.end(), [&](std::string_view start) { return name.starts_with(start); });
 }
 
 }  // namespace npu::device

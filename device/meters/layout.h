@@ -28,7 +28,7 @@ struct alignas(64) OpMeter {
   std::atomic<uint64_t> buckets[kMeterBuckets];
 };
 
-// One card of a process, as a rank of its largest communicator.
+// One card of a process, as a rank of its largest communicator, or alone.
 struct alignas(64) RankMeter {
   std::atomic<uint32_t> rank, ranks;                  // ranks is 0 without a communicator
   std::atomic<uint64_t> issued, received, completed;  // collectives: called; data of all peers has come; over

@@ -26,7 +26,7 @@ void ClearMeters(Meters& meters) {
     for (auto& bucket : op.buckets) bucket.store(0, kRelaxed);
   }
   for (RankMeter& rank : meters.ranks) {
-    if (rank.ranks.load(kRelaxed) == 0) continue;
+    if (rank.ranks.load(kRelaxed) == 0 && rank.steps.load(kRelaxed) == 0) continue;
     for (auto* word : {&rank.rank, &rank.ranks}) word->store(0, kRelaxed);
     for (auto* word : {&rank.issued, &rank.received, &rank.completed, &rank.steps, &rank.own_ns, &rank.wall_ns})
       word->store(0, kRelaxed);
@@ -44,6 +44,7 @@ bool IsCard(int card) { return card >= 0 && card < kMaxCards; }
 // What this process alone knows of a card: its own work, as against waiting for others.
 struct alignas(64) CardNow {
   std::atomic<uint64_t> busy_since_ns{0}, busy_ns{0}, off_caller_ns{0};
+  std::atomic<bool> updated{false};  // since the last product
 };
 CardNow cards[kMaxCards];
 
@@ -166,6 +167,20 @@ void WorkEnds(int card, uint64_t now) {
 }
 void WorkedOffCaller(int card, uint64_t ns) {
   if (IsCard(card)) cards[card].off_caller_ns.fetch_add(ns, kRelaxed);
+}
+
+void Updated(int card) {
+  if (IsCard(card) && !cards[card].updated.load(kRelaxed)) cards[card].updated.store(true, kRelaxed);
+}
+
+void Multiplied(int card, uint64_t now) {
+  if (!IsCard(card) || !cards[card].updated.load(kRelaxed) || !cards[card].updated.exchange(false, kRelaxed)) return;
+  Meters* mine = Mine();
+  if (mine == nullptr || mine->ranks[card].ranks.load(kRelaxed) > 0) return;
+  constexpr uint64_t kUpdateKey = 1;
+  StepClocks& clocks = Clocks();
+  const std::lock_guard lock(clocks.mutex);
+  if (const auto step = clocks.by_card[card].Marks(kUpdateKey, StampCard(card, now))) Record(*step, mine->ranks[card]);
 }
 
 HostWait::HostWait(int card) : card_(card) {

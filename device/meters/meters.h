@@ -18,6 +18,9 @@ void WorkBegins(int card, uint64_t now);
 void WorkEnds(int card, uint64_t now);
 // Small work of `ns` ran beside its caller, which had no time to do it because the stream was not idle.
 void WorkedOffCaller(int card, uint64_t ns);
+// Operators of optimisers and products (figures/meter.h) have run: they mark the steps of a card without collectives.
+void Updated(int card);
+void Multiplied(int card, uint64_t now);
 // A run of `ns`. `key` is one address for each operator name; `name` is read at the first call with a key.
 void CountKernel(const void* key, std::string_view name, uint64_t ns);
 

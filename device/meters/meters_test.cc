@@ -171,6 +171,33 @@ TEST_F(MetersTest, ACollectiveUnderAKernelIsNoWaiting) {
   });
 }
 
+void Ops(std::initializer_list<const char*> names) {
+  for (const char* name : names) Kernel(name, milliseconds(1));
+}
+
+TEST_F(MetersTest, OnOneCardUpdatesOfAnOptimiserEndSteps) {
+  ISOLATED({
+    Mine();
+    const RankMeter& rank = Mine().ranks[0];
+    for (int step = 0; step < 6; ++step) {
+      Ops({"aclnnMatmul", "aclnnForeachZeroInplace", "aclnnAdd", "aclnnMatmul", "aclnnConvolutionBackward"});
+      Ops({"aclnnForeachNorm", "aclnnForeachMulScalar", "aclnnForeachAddListV2", "aclnnApplyAdamWV2"});
+    }
+    EXPECT_EQ(rank.steps.load(), 4u);  // from the 2nd to the 6th
+    EXPECT_EQ(rank.own_ns.load(), rank.wall_ns.load());
+    EXPECT_GE(rank.own_ns.load(), 4u * 9 * 1'000'000);
+    EXPECT_EQ(rank.ranks.load(), 0u);
+    // In a communicator the collectives mark them, and nothing else does.
+    for (int step = 0; step < 5; ++step) {
+      Ops({"aclnnMatmul"});
+      meters::Collective call(0, 0, 2, 77);
+      call.Begins();
+      Ops({"aclnnForeachAddListV2"});
+    }
+    EXPECT_EQ(rank.steps.load(), 4u + 2u);  // the third of them is believed, and two come after it
+  });
+}
+
 TEST_F(MetersTest, NewBuffersBecomeTheMark) {
   ISOLATED({
     Mine();

@@ -61,7 +61,7 @@ Result<std::vector<ProcessReading>> ReadMeters(const MachineConfig& config) {
       process.ops.push_back(std::move(op));
     }
     for (uint32_t card = 0; card < cards; ++card) {
-      if (meters.ranks[card].ranks.load(kRelaxed) != 0)
+      if (meters.ranks[card].ranks.load(kRelaxed) != 0 || meters.ranks[card].steps.load(kRelaxed) != 0)
         process.ranks.push_back(ReadRank(meters.ranks[card], static_cast<int>(card)));
     }
     out.push_back(std::move(process));

@@ -4,7 +4,7 @@
 // **The mark.** A training step has no call of its own. Programs that train on several cards give the same buffers to the
 // same collectives once a step, so a step is what lies between two runs of one collective on one buffer: the first that
 // is seen, and another one once that one comes no more. A training on one card has no collective; its steps end with the
-// first product after operators that only optimisers use (update_ops.h).
+// first product (matrix product, convolution, attention) after operators that only optimisers use.
 //
 // **Own work** is what keeps the rank from taking its next step once its peers have given what it needs: the larger of
 // - the card's share: the step's time without the time in which the card had nothing but collectives, and

@@ -40,10 +40,14 @@ def healthy(minutes: int, rng: random.Random) -> dict[str, str]:
         for name, value in [("npu_card_up", 1), ("npu_health_level", 0), ("npu_ecc_single_bit_errors", 0), ("npu_ecc_double_bit_errors", 0), ("npu_link_up", 1),
                             ("npu_memory_total_bytes", 34359738368), ("npu_memory_used_bytes", 3_000_000_000)]:
             series[name + labels] = steady(value, n)
-        rank = f'{{{TRAINER},device="npu{card}",rank="{card}"}}'
+        rank = f'{{{TRAINER},device="npu{card}",rank="{card}",ranks="{CARDS}"}}'
         steps = rng.randint(10, 20)
         series["npu_step_time_seconds_count" + rank] = rising(steps, n)
         series["npu_step_time_seconds_sum" + rank] = rising(round(steps * rng.uniform(0.95, 1.05), 3), n)
+        # Trainings on one card beside them, which have no peers, whatever their steps take.
+        alone = f'{{{TRAINER},device="npu{card}",rank="0",ranks="1"}}'
+        series["npu_step_time_seconds_count" + alone] = rising(steps, n)
+        series["npu_step_time_seconds_sum" + alone] = rising(round(steps * 10 ** rng.uniform(-3, 1), 5), n)
     for op, mean in [("MatMul", rng.randint(100, 750)), ("Softmax", 5000), ("BatchMatMul", 5000)]:
         labels = f'{{{EXPORTER},op_name="{op}"}}'
         series["acl_op_execute_time_count" + labels] = rising(100, n)
@@ -150,9 +154,9 @@ def test_a_slow_rank_is_named_and_its_healthy_peers_are_not(tmp_path):
     slow = rng.randrange(CARDS)
     factor = rng.uniform(1.3, 3)
     for rank in range(CARDS):
-        labels = f'{{{TRAINER},device="npu{rank}",rank="{rank}"}}'
+        labels = f'{{{TRAINER},device="npu{rank}",rank="{rank}",ranks="{CARDS}"}}'
         series["npu_step_time_seconds_count" + labels] = rising(10, 120)
         step = 1.0 * factor if rank == slow else 1.0
         sick = f"0+10x20 {200}+{10 * step}x24 {200 + 10 * step * 24}+10x60"
         series["npu_step_time_seconds_sum" + labels] = sick
-    run(tmp_path, series, [firing(4, []), firing(10, [("NpuRankSlow", f'device="npu{slow}", rank="{slow}"')]), firing(16, [])])
+    run(tmp_path, series, [firing(4, []), firing(10, [("NpuRankSlow", f'device="npu{slow}", rank="{slow}", ranks="{CARDS}"')]), firing(16, [])])

@@ -197,7 +197,7 @@ class Software final : public Collector {
     Rank& sum = ranks_[{static_cast<int>(rank.rank), rank.card}];
     sum.card = rank.card;
     sum.rank = static_cast<int>(rank.rank);
-    sum.ranks = static_cast<int>(rank.ranks);
+    sum.ranks = std::max(1, static_cast<int>(rank.ranks));  // 0: it belongs to no communicator
     sum.steps += Grown(rank.steps, old != nullptr ? old->steps : 0);
     sum.own_s += static_cast<double>(Grown(rank.own_ns, old != nullptr ? old->own_ns : 0)) / 1e9;
     sum.wall_s += static_cast<double>(Grown(rank.wall_ns, old != nullptr ? old->wall_ns : 0)) / 1e9;

@@ -377,7 +377,9 @@ std::vector<MetricFamily> RankFamilies(const Reading& reading) {
   for (const Rank& rank : reading.ranks) {
     if (!seen.insert({rank.rank, rank.card}).second) continue;
     ClientMetric metric;
-    metric.label = {{"device", fmt::format("npu{}", rank.card)}, {"rank", fmt::format("{}", rank.rank)}};
+    metric.label = {{"device", fmt::format("npu{}", rank.card)},
+                    {"rank", fmt::format("{}", rank.rank)},
+                    {"ranks", fmt::format("{}", rank.ranks)}};
     metric.summary = SummaryOf(rank.steps, rank.own_s, rank.recent_own_s);
     own.metric.push_back(metric);
     metric.summary = SummaryOf(rank.steps, rank.wall_s, rank.recent_wall_s);

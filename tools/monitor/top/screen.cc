@@ -93,11 +93,12 @@ void Screen::Add(const Reading& reading, double seconds) {
   }
   core_before_ = std::move(core);
   for (const Rank& rank : reading.ranks) {
-    auto& [steps, own, wall] = steps_before_[rank.rank];
+    const std::pair who(rank.rank, rank.card);
+    auto& [steps, own, wall] = steps_before_[who];
     const double fresh = static_cast<double>(rank.steps) - steps;
     // Without a new step, as in the first picture: the mean of all steps.
     const double total = std::max(static_cast<double>(rank.steps), 1.0);
-    step_rates_[rank.rank] = seconds > 0 && fresh > 0
+    step_rates_[who] = seconds > 0 && fresh > 0
                                  ? std::tuple(fresh / seconds, (rank.own_s - own) / fresh, (rank.wall_s - wall) / fresh)
                                  : std::tuple(0.0, rank.own_s / total, rank.wall_s / total);
     steps = static_cast<double>(rank.steps);
@@ -149,7 +150,7 @@ std::vector<std::string> Screen::Draw(int columns, int rows, bool colour) const 
     add("");
     add("Rank NPU   Steps  Steps/s  Own work ms   Wall ms", kDim);
     for (const Rank& rank : now_.ranks) {
-      const auto at = step_rates_.find(rank.rank);
+      const auto at = step_rates_.find({rank.rank, rank.card});
       const auto [rate, own, wall] = at != step_rates_.end() ? at->second : std::tuple(0.0, 0.0, 0.0);
       add(fmt::format("{:<4} {:<4} {:>6} {:>8.1f} {:>12.2f} {:>9.2f}", rank.rank, rank.card, rank.steps, rate,
                       own * 1e3, wall * 1e3));

@@ -28,8 +28,9 @@ class Screen {
   std::map<std::string, std::pair<double, double>> before_;  // count and sum of each operator
   std::vector<Rate> rates_;
   std::map<std::pair<int, int>, double> core_before_, core_use_;    // by card and pid: AI core seconds, use now
-  std::map<int, std::tuple<double, double, double>> steps_before_;  // by rank: steps, own, wall
-  std::map<int, std::tuple<double, double, double>> step_rates_;    // by rank: steps/s, own s, wall s
+  // By rank and card.
+  std::map<std::pair<int, int>, std::tuple<double, double, double>> steps_before_;  // steps, own, wall
+  std::map<std::pair<int, int>, std::tuple<double, double, double>> step_rates_;    // steps/s, own s, wall s
 };
 
 // One of eight heights for each value from 0 to 1, the last `width` of them.
