@@ -7,7 +7,7 @@ from __future__ import annotations
 import pathlib
 import sys
 
-from aclnn import defined_operators, read_rows
+from aclnn import HELPERS, defined_operators, read_rows
 from prototypes import read_functions
 from tables import write_if_changed
 
@@ -17,7 +17,7 @@ NO_STATUS = {"aclrtGetLastError", "aclrtPeekAtLastError"}
 
 def main(abi: str, out: str, operators: str) -> None:
     folder = pathlib.Path(abi)
-    names = {f.name for f in read_functions(folder) if f.state != "absent" and f.status} - NO_STATUS
+    names = set(HELPERS) | {f.name for f in read_functions(folder) if f.state != "absent" and f.status} - NO_STATUS
     rows = {row.name: row for row in read_rows(folder / "aclnn.tsv")}
     for row in defined_operators(sorted(pathlib.Path(operators).rglob("*.cc")), rows):
         names |= {row.symbol, row.symbol + "GetWorkspaceSize"}

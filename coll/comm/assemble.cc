@@ -125,7 +125,7 @@ class Assembly {
 
   // Told in the meeting, so that all ranks learn whose port it is.
   Status LinkIsUp() const {
-    if (device::ActiveFault(machine_.shared(), device::FaultKind::kLinkDown, request_.card) == nullptr) return {};
+    if (device::FaultHere(machine_.shared(), device::FaultKind::kLinkDown, request_.card) == nullptr) return {};
     return Error(Code::kLinkError, "EJ0002: the network port of device {} (rank {}, pid {}) is down.", request_.card,
                  request_.rank, ::getpid())
         .Remedy("See `hccn_tool -i {} -link -g`; bring the link up, then start the ranks again.", request_.card);

@@ -29,15 +29,10 @@ std::string Injected(const FaultRecord& fault) {
 
 constexpr const char* kRemedy = "anynpu faults lists what was injected, anynpu clear ends it.";
 
-const FaultRecord* Here(const StateLayout& layout, FaultKind kind, int card) {
-  const FaultRecord* fault = ActiveFault(layout, kind, card);
-  return fault != nullptr && IsForThisProcess(*fault) ? fault : nullptr;
-}
-
 Status Hang(StateLayout& layout, int card, const TaskWork& work, const std::function<Status()>& give_up) {
   const auto began = std::chrono::steady_clock::now();
   const auto limit = execute_limit_us.load(kRelaxed);
-  while (const FaultRecord* fault = Here(layout, FaultKind::kHang, card)) {
+  while (const FaultRecord* fault = FaultHere(layout, FaultKind::kHang, card)) {
     NPU_TRY(give_up());
     const uint64_t limit_us = limit == nullptr ? 0 : limit();
     if (limit_us != 0 && std::chrono::steady_clock::now() - began > std::chrono::microseconds(limit_us)) {
@@ -50,28 +45,37 @@ Status Hang(StateLayout& layout, int card, const TaskWork& work, const std::func
   return {};
 }
 
+Status Multi(const FaultRecord& fault, int card) {
+  return Error(fault::kHbmEcc, "Card {}: HBM MULTI BIT ECC, Uncorrectable ECC, device_id={}, event_id=0x80e01801: {}.",
+               card, card, Injected(fault))
+      .Remedy(kRemedy);
+}
+
 // The first work after the error pays for it, once for each error.
 Status EccError(StateLayout& layout, int card) {
   for (FaultRecord& fault : layout.figures.faults.faults) {
     if (fault.state.load(std::memory_order_acquire) != kFaultArmed) continue;
     if (fault.kind.load(kRelaxed) != static_cast<uint32_t>(FaultKind::kEccDouble) || !IsForThisProcess(fault)) continue;
     if (const int on = fault.card.load(kRelaxed); on >= 0 && on != card) continue;
+    // An error in every card's memory fails work on each of them.
+    const uint64_t bit = uint64_t{1} << static_cast<unsigned>(card);
+    if (fault.card.load(kRelaxed) < 0 && fault.seen.load(kRelaxed) == 0 && fault.acted.load(kRelaxed) > 0) {
+      if ((fault.told.fetch_or(bit, kRelaxed) & bit) == 0) return Multi(fault, card);
+      continue;
+    }
     for (uint64_t told = fault.amount.load(kRelaxed); told < fault.acted.load(kRelaxed);) {
       if (!fault.amount.compare_exchange_weak(told, told + 1, kRelaxed)) continue;
-      return Error(fault::kHbmEcc,
-                   "Card {}: HBM MULTI BIT ECC, Uncorrectable ECC, device_id={}, event_id=0x80e01801: {}.", card, card,
-                   Injected(fault))
-          .Remedy(kRemedy);
+      return Multi(fault, card);
     }
   }
   return {};
 }
 
 Status Link(StateLayout& layout, int card, const std::function<Status()>& give_up) {
-  if (const FaultRecord* fault = Here(layout, FaultKind::kLinkDown, card)) {
+  if (const FaultRecord* fault = FaultHere(layout, FaultKind::kLinkDown, card)) {
     return Error(Code::kLinkError, "Card {}: its link is down: {}.", card, Injected(*fault)).Remedy(kRemedy);
   }
-  while (const FaultRecord* fault = Here(layout, FaultKind::kLinkFlapping, card)) {
+  while (const FaultRecord* fault = FaultHere(layout, FaultKind::kLinkFlapping, card)) {
     if (FlapIsUp(layout, *fault)) break;
     NPU_TRY(give_up());
     std::this_thread::sleep_for(kSlice);
@@ -90,12 +94,12 @@ Status Link(StateLayout& layout, int card, const std::function<Status()>& give_u
 double SlowFactor(const StateLayout& layout, int card, const TaskWork& work) {
   if (work.unit == static_cast<uint8_t>(Unit::kLink)) return 1;
   double factor = ThrottleFactor(layout.figures.boards[card]);
-  if (const FaultRecord* slow = Here(layout, FaultKind::kSlow, card))
+  if (const FaultRecord* slow = FaultHere(layout, FaultKind::kSlow, card))
     factor *= slow->factor_permille.load(kRelaxed) / 1000.0;
   const bool over_pcie =
       work.unit == static_cast<uint8_t>(Unit::kMemory) &&
       (work.flow == static_cast<uint8_t>(Flow::kToDevice) || work.flow == static_cast<uint8_t>(Flow::kToHost));
-  if (const FaultRecord* pcie = over_pcie ? Here(layout, FaultKind::kPcieDegraded, card) : nullptr) {
+  if (const FaultRecord* pcie = over_pcie ? FaultHere(layout, FaultKind::kPcieDegraded, card) : nullptr) {
     factor *= 16.0 / static_cast<double>(std::clamp<uint64_t>(pcie->amount.load(kRelaxed), 1, 16));
   }
   return factor;
@@ -108,7 +112,7 @@ Status BeforeWork(Meter& meter, const TaskWork& work, const std::function<Status
   if (layout == nullptr) return {};
   const int card = meter.card();
   CountWork(*layout, card);
-  if (const FaultRecord* lost = Here(*layout, FaultKind::kCardLost, card)) {
+  if (const FaultRecord* lost = FaultHere(*layout, FaultKind::kCardLost, card)) {
     return Error(fault::kLostHeartbeat, "Card {} is lost: {}.", card, Injected(*lost)).Remedy(kRemedy);
   }
   NPU_TRY(EccError(*layout, card));
@@ -134,12 +138,13 @@ uint32_t AfterWork(Meter& meter, const TaskWork& work, uint64_t began, uint32_t 
   return planned;
 }
 
-Status CheckDriver(const StateLayout& layout, int card, const char* function) {
+Status CheckDriver(StateLayout& layout, int card, const char* function) {
   if (layout.figures.faults.armed.load(kRelaxed) == 0) return {};
-  if (const FaultRecord* lost = Here(layout, FaultKind::kCardLost, card)) {
+  MeetFaults(layout, card);
+  if (const FaultRecord* lost = FaultHere(layout, FaultKind::kCardLost, card)) {
     return Error(fault::kLostHeartbeat, "{}: card {} is lost: {}.", function, card, Injected(*lost)).Remedy(kRemedy);
   }
-  if (const FaultRecord* late = Here(layout, FaultKind::kDriverTimeout, card)) {
+  if (const FaultRecord* late = FaultHere(layout, FaultKind::kDriverTimeout, card)) {
     const uint64_t ms = std::min<uint64_t>(late->amount.load(kRelaxed), 60'000);
     std::this_thread::sleep_for(milliseconds(ms));
     return Error(fault::kDriverTimeout, "{}: the driver of card {} did not answer within {} ms: {}.", function, card,
@@ -150,11 +155,16 @@ Status CheckDriver(const StateLayout& layout, int card, const char* function) {
 }
 
 uint64_t LeakedBytes(const StateLayout& layout, int card) {
-  const FaultRecord* leak = ActiveFault(layout, FaultKind::kHbmLeak, card);
-  if (leak == nullptr) return 0;
-  const uint64_t since = leak->since_ns.load(kRelaxed), now = NowNs(layout);
-  const double seconds = now <= since ? 0 : static_cast<double>(now - since) / 1e9;
-  const double bytes = seconds * static_cast<double>(leak->amount.load(kRelaxed));
+  const FaultTable& table = layout.figures.faults;
+  if (table.armed.load(kRelaxed) == 0) return 0;
+  const uint64_t now = NowNs(layout);
+  double bytes = 0;
+  for (const FaultRecord& leak : table.faults) {
+    if (leak.state.load(std::memory_order_acquire) != kFaultArmed || !Shows(leak, card) || !IsActive(leak)) continue;
+    if (leak.kind.load(kRelaxed) != static_cast<uint32_t>(FaultKind::kHbmLeak)) continue;
+    const uint64_t since = leak.since_ns.load(kRelaxed);
+    bytes += static_cast<double>(now - std::min(now, since)) / 1e9 * static_cast<double>(leak.amount.load(kRelaxed));
+  }
   const uint64_t most = layout.header.hbm_bytes - std::min(layout.header.hbm_bytes, layout.header.system_bytes);
   return bytes >= static_cast<double>(most) ? most : static_cast<uint64_t>(bytes);
 }

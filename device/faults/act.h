@@ -23,7 +23,7 @@ uint32_t AfterWork(Meter& meter, const TaskWork& work, uint64_t began, uint32_t 
 
 // For opening a card and taking its memory: lost cards and drivers that do not answer. `card` is the device's number in
 // the machine.
-Status CheckDriver(const StateLayout& layout, int card, const char* function);
+Status CheckDriver(StateLayout& layout, int card, const char* function);
 // Memory that a leak has taken from a card, and the largest block that its fragmentation leaves of `free_bytes`.
 uint64_t LeakedBytes(const StateLayout& layout, int card);
 uint64_t LargestBlock(const StateLayout& layout, int card, uint64_t free_bytes);

@@ -29,16 +29,43 @@ bool At(const FaultRecord& fault, int card) {
   return on < 0 || on == card;
 }
 
-// Puts an ECC error into the counters of every card it concerns.
-void Strike(StateLayout& layout, FaultRecord& fault, uint64_t times) {
-  const bool twice = fault.kind.load(kRelaxed) == static_cast<uint32_t>(FaultKind::kEccDouble);
-  for (uint32_t card = 0; card < std::min<uint32_t>(layout.header.cards, kMaxCards); ++card) {
-    if (!At(fault, static_cast<int>(card))) continue;
-    CardBoard& board = layout.figures.boards[card];
-    (twice ? board.ecc_double : board.ecc_single).fetch_add(times, kRelaxed);
-    (twice ? board.ecc_double_life : board.ecc_single_life).fetch_add(times, kRelaxed);
-    (twice ? board.isolated_double : board.isolated_single).fetch_add(twice ? times : 0, kRelaxed);
+int Cards(const StateLayout& layout) { return static_cast<int>(std::min<uint32_t>(layout.header.cards, kMaxCards)); }
+
+uint64_t BitOf(int card) { return uint64_t{1} << static_cast<unsigned>(card); }
+
+// An error that has struck when it was asked for; others wait for work that meets them.
+bool AtOnce(FaultKind kind, const FaultRecord& fault) {
+  return Strikes(kind) && fault.rank.load(kRelaxed) < 0 && fault.after.load(kRelaxed) == 0 &&
+         fault.chance_ppm.load(kRelaxed) >= 1'000'000;
+}
+
+// Puts an ECC error into the counters of a card.
+void Strike(StateLayout& layout, FaultKind kind, int card, uint64_t times) {
+  const bool twice = kind == FaultKind::kEccDouble;
+  CardBoard& board = layout.figures.boards[card];
+  (twice ? board.ecc_double : board.ecc_single).fetch_add(times, kRelaxed);
+  (twice ? board.ecc_double_life : board.ecc_single_life).fetch_add(times, kRelaxed);
+  (twice ? board.isolated_double : board.isolated_single).fetch_add(twice ? times : 0, kRelaxed);
+}
+
+bool WorseThan(const FaultRecord& a, const FaultRecord& b) {
+  const auto kind = static_cast<FaultKind>(a.kind.load(kRelaxed));
+  if (kind == FaultKind::kSlow) return a.factor_permille.load(kRelaxed) > b.factor_permille.load(kRelaxed);
+  if (kind == FaultKind::kPcieDegraded) return a.amount.load(kRelaxed) < b.amount.load(kRelaxed);
+  return a.amount.load(kRelaxed) > b.amount.load(kRelaxed);
+}
+
+template <class Wanted>
+const FaultRecord* Worst(const StateLayout& layout, FaultKind kind, Wanted&& wanted) {
+  const FaultTable& table = layout.figures.faults;
+  const FaultRecord* worst = nullptr;
+  if (table.armed.load(kRelaxed) == 0) return worst;
+  for (const FaultRecord& fault : table.faults) {
+    if (fault.state.load(std::memory_order_acquire) != kFaultArmed) continue;
+    if (fault.kind.load(kRelaxed) != static_cast<uint32_t>(kind) || !wanted(fault) || !IsActive(fault)) continue;
+    if (worst == nullptr || WorseThan(fault, *worst)) worst = &fault;
   }
+  return worst;
 }
 
 void Fill(FaultRecord& fault, uint32_t id, const FaultSpec& spec) {
@@ -56,8 +83,7 @@ void Fill(FaultRecord& fault, uint32_t id, const FaultSpec& spec) {
   fault.after.store(spec.after, kRelaxed);
   fault.times.store(spec.times, kRelaxed);
   fault.period_ms.store(spec.period_ms, kRelaxed);
-  fault.seen.store(0, kRelaxed);
-  fault.acted.store(0, kRelaxed);
+  for (auto* count : {&fault.seen, &fault.acted, &fault.met, &fault.told}) count->store(0, kRelaxed);
   fault.since_unix_ms.store(static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(
                                                       std::chrono::system_clock::now().time_since_epoch())
                                                       .count()),
@@ -105,16 +131,14 @@ Result<uint32_t> AddFault(const MachineConfig& config, const FaultSpec& spec) {
     const uint32_t id = table.next_id.fetch_add(1, kRelaxed) + 1;
     Fill(fault, id, wanted);
     fault.since_ns.store(NowNs(layout), kRelaxed);
-    if (Strikes(spec.kind) && spec.after == 0 && spec.chance >= 1) {
-      const uint64_t times = std::max<uint64_t>(spec.times, 1);
-      Strike(layout, fault, times);
-      fault.acted.store(times, kRelaxed);
+    const bool at_once = AtOnce(spec.kind, fault);
+    const uint64_t times = std::max<uint64_t>(spec.times, 1);
+    for (int card = 0; card < Cards(layout); ++card) {
+      if (!Shows(fault, card)) continue;
+      if (at_once) Strike(layout, spec.kind, card, times);
+      if (spec.kind == FaultKind::kLinkDown) layout.figures.boards[card].link_downs.fetch_add(1, kRelaxed);
     }
-    if (spec.kind == FaultKind::kLinkDown) {
-      for (uint32_t card = 0; card < layout.header.cards; ++card) {
-        if (At(fault, static_cast<int>(card))) layout.figures.boards[card].link_downs.fetch_add(1, kRelaxed);
-      }
-    }
+    if (at_once) fault.acted.store(times, kRelaxed);
     fault.state.store(kFaultArmed, std::memory_order_release);
     if (spec.kind == FaultKind::kCallFails) table.armed_calls.fetch_add(1, std::memory_order_release);
     table.armed.fetch_add(1, std::memory_order_release);
@@ -138,8 +162,8 @@ Result<int> ClearFaults(const MachineConfig& config, const FaultChoice& choice) 
     if (choice.id && *choice.id != fault.id.load(kRelaxed)) continue;
     if (choice.kind && *choice.kind != kind) continue;
     if (choice.card && fault.card.load(kRelaxed) != *choice.card) continue;
-    for (uint32_t card = 0; card < std::min<uint32_t>(layout.header.cards, kMaxCards); ++card) {
-      if (!At(fault, static_cast<int>(card))) continue;
+    for (int card = 0; card < Cards(layout); ++card) {
+      if (!Shows(fault, card)) continue;
       CardBoard& board = layout.figures.boards[card];
       if (kind == FaultKind::kLinkDown) board.link_ups.fetch_add(1, kRelaxed);
       if (kind == FaultKind::kLinkFlapping) {
@@ -192,18 +216,32 @@ bool Matches(FaultRecord& fault) {
   return false;
 }
 
+bool Shows(const FaultRecord& fault, int card) {
+  if (!At(fault, card)) return false;
+  return fault.rank.load(kRelaxed) < 0 || (fault.met.load(kRelaxed) & BitOf(card)) != 0;
+}
+
+void MeetFaults(StateLayout& layout, int card) {
+  for (FaultRecord& fault : layout.figures.faults.faults) {
+    if (fault.state.load(std::memory_order_acquire) != kFaultArmed || Shows(fault, card)) continue;
+    if (!At(fault, card) || !IsForThisProcess(fault)) continue;
+    if ((fault.met.fetch_or(BitOf(card), kRelaxed) & BitOf(card)) != 0) continue;
+    if (fault.kind.load(kRelaxed) == static_cast<uint32_t>(FaultKind::kLinkDown))
+      layout.figures.boards[card].link_downs.fetch_add(1, kRelaxed);
+  }
+}
+
 void CountWork(StateLayout& layout, int card) {
+  MeetFaults(layout, card);
   for (FaultRecord& fault : layout.figures.faults.faults) {
     if (fault.state.load(std::memory_order_acquire) != kFaultArmed || !At(fault, card) || !IsForThisProcess(fault))
       continue;
     const auto kind = static_cast<FaultKind>(fault.kind.load(kRelaxed));
     if (kind == FaultKind::kCallFails || kind == FaultKind::kPacketLoss) continue;  // they count their own matches
     if (Strikes(kind)) {
-      if (fault.acted.load(kRelaxed) == 0 || fault.after.load(kRelaxed) > 0 ||
-          fault.chance_ppm.load(kRelaxed) < 1'000'000) {
-        if (fault.times.load(kRelaxed) == 0) fault.times.store(1, kRelaxed);
-        if (Matches(fault)) Strike(layout, fault, 1);
-      }
+      if (AtOnce(kind, fault)) continue;
+      if (fault.times.load(kRelaxed) == 0) fault.times.store(1, kRelaxed);
+      if (Matches(fault)) Strike(layout, kind, card, 1);
     } else if (!IsActive(fault)) {
       Matches(fault);
     }
@@ -211,14 +249,11 @@ void CountWork(StateLayout& layout, int card) {
 }
 
 const FaultRecord* ActiveFault(const StateLayout& layout, FaultKind kind, int card) {
-  const FaultTable& table = layout.figures.faults;
-  if (table.armed.load(kRelaxed) == 0) return nullptr;
-  for (const FaultRecord& fault : table.faults) {
-    if (fault.state.load(std::memory_order_acquire) != kFaultArmed) continue;
-    if (fault.kind.load(kRelaxed) != static_cast<uint32_t>(kind) || !At(fault, card)) continue;
-    if (IsActive(fault)) return &fault;
-  }
-  return nullptr;
+  return Worst(layout, kind, [&](const FaultRecord& fault) { return Shows(fault, card); });
+}
+
+const FaultRecord* FaultHere(const StateLayout& layout, FaultKind kind, int card) {
+  return Worst(layout, kind, [&](const FaultRecord& fault) { return At(fault, card) && IsForThisProcess(fault); });
 }
 
 CardHealth HealthOf(const StateLayout& layout, int card) {
@@ -226,8 +261,7 @@ CardHealth HealthOf(const StateLayout& layout, int card) {
   const FaultTable& table = layout.figures.faults;
   if (table.armed.load(kRelaxed) == 0) return out;
   for (const FaultRecord& fault : table.faults) {
-    if (fault.state.load(std::memory_order_acquire) != kFaultArmed || !At(fault, card) || !IsActive(fault)) continue;
-    if (fault.rank.load(kRelaxed) >= 0) continue;  // of one rank's process, not of the card
+    if (fault.state.load(std::memory_order_acquire) != kFaultArmed || !Shows(fault, card) || !IsActive(fault)) continue;
     const auto kind = static_cast<FaultKind>(fault.kind.load(kRelaxed));
     const FaultFacts* facts = FactsOf(kind);
     if (facts == nullptr || (kind == FaultKind::kLinkFlapping && FlapIsUp(layout, fault))) continue;

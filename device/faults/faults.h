@@ -77,14 +77,20 @@ struct FaultChoice {
 };
 Result<int> ClearFaults(const MachineConfig& config, const FaultChoice& choice);
 
-// The fault that acts on a device now. Null when none.
+// The fault that a device shows now, the worst of several; null when none. One of a rank shows on the cards that the
+// rank's process has worked on since.
 const FaultRecord* ActiveFault(const StateLayout& layout, FaultKind kind, int card);
+// The same for what this process meets on the device: its own rank's, and those of no rank.
+const FaultRecord* FaultHere(const StateLayout& layout, FaultKind kind, int card);
 bool IsActive(const FaultRecord& fault);
+bool Shows(const FaultRecord& fault, int card);
 // Whether its rank is this process's.
 bool IsForThisProcess(const FaultRecord& fault);
 // One match of a fault: counts it and says whether the fault acts on it. The n-th match of a seed always goes the same way.
 bool Matches(FaultRecord& fault);
 
+// This process uses the card: the faults of its rank show there from now on.
+void MeetFaults(StateLayout& layout, int card);
 // Counts one piece of work of a card for the faults that wait for their time.
 void CountWork(StateLayout& layout, int card);
 

@@ -225,16 +225,112 @@ TEST_F(FaultsTest, TheNthCallFailsWithItsCode) {
 
 TEST_F(FaultsTest, RanksAreKeptApart) {
   FaultSpec spec = Spec(FaultKind::kSlow);
-  spec.rank = 2;
-  Add(spec);
+  for (const int rank : {1, 2}) {
+    spec.rank = rank;
+    spec.factor = 10 + rank;
+    Add(spec);
+  }
   auto machine = Enter(Config());
-  const FaultRecord* fault = ActiveFault((*machine)->shared(), FaultKind::kSlow, 0);
-  ASSERT_NE(fault, nullptr);
-  setenv("RANK", "2", 1);
-  EXPECT_TRUE(IsForThisProcess(*fault));
-  setenv("RANK", "1", 1);
-  EXPECT_FALSE(IsForThisProcess(*fault));
+  const StateLayout& layout = (*machine)->shared();
+  for (const char* rank : {"2", "1"}) {
+    setenv("RANK", rank, 1);
+    const FaultRecord* fault = FaultHere(layout, FaultKind::kSlow, 0);
+    ASSERT_NE(fault, nullptr) << rank;
+    EXPECT_TRUE(IsForThisProcess(*fault));
+    EXPECT_EQ(fault->factor_permille.load(), 10'000u + 1000 * static_cast<uint32_t>(std::atoi(rank)));
+  }
+  setenv("RANK", "0", 1);
+  EXPECT_EQ(FaultHere(layout, FaultKind::kSlow, 0), nullptr);
   unsetenv("RANK");
+}
+
+// Which card a rank has is known once its process works on one. Until then none shows the fault, then that one alone.
+TEST_F(FaultsTest, AFaultOfARankShowsOnTheRanksCardAlone) {
+  for (const FaultKind kind :
+       {FaultKind::kCardLost, FaultKind::kLinkDown, FaultKind::kEccDouble, FaultKind::kEccSingle}) {
+    FaultSpec spec = Spec(kind);
+    spec.rank = 1;
+    Add(spec);
+  }
+  const auto healthy = [](const CardFigures& card) {
+    return card.present && card.link_up && card.link_downs == 0 && card.ecc_double == 0 && card.ecc_single == 0 &&
+           card.health == 0 && card.fault_codes.empty();
+  };
+  EXPECT_TRUE(healthy(Card(0)) && healthy(Card(1)));
+  ISOLATED({
+    setenv("RANK", "0", 1);
+    ASSERT_TRUE(Join().ok());
+    EXPECT_TRUE(BeforeWork(Meter::Of(0), kKernel, Never).ok());
+  });
+  EXPECT_TRUE(healthy(Card(0)) && healthy(Card(1)));
+  ISOLATED({
+    setenv("RANK", "1", 1);
+    ASSERT_TRUE(Join().ok());
+    for (int i = 0; i < 3; ++i) EXPECT_FALSE(BeforeWork(Meter::Of(1), kKernel, Never).ok());
+  });
+  EXPECT_TRUE(healthy(Card(0)));
+  EXPECT_FALSE(Card(1).present);
+  EXPECT_FALSE(Card(1).link_up);
+  EXPECT_EQ(Card(1).link_downs, 1u);
+  EXPECT_EQ(Card(1).ecc_double, 1u);
+  EXPECT_EQ(Card(1).ecc_single, 1u);
+  EXPECT_EQ(Card(1).health, 3u);
+  EXPECT_EQ(*ClearFaults(Config(), {}), 4);
+  EXPECT_TRUE(Card(1).present && Card(1).link_up);
+  EXPECT_EQ(Card(1).link_ups, 1u);
+  EXPECT_EQ(Card(0).link_ups, 0u);
+}
+
+TEST_F(FaultsTest, AnErrorInTheMemoryOfEveryCardFailsWorkOnEach) {
+  Add(Spec(FaultKind::kEccDouble));
+  ISOLATED({
+    ASSERT_TRUE(Join().ok());
+    for (const int card : {0, 1}) {
+      EXPECT_EQ(Card(card).ecc_double, 1u);
+      EXPECT_FALSE(BeforeWork(Meter::Of(card), kKernel, Never).ok()) << card;
+      EXPECT_TRUE(BeforeWork(Meter::Of(card), kKernel, Never).ok()) << card;
+    }
+  });
+  EXPECT_EQ(Card(0).ecc_double, 1u);
+}
+
+// An error that work finds is in the memory of the card that it works on.
+TEST_F(FaultsTest, AnErrorThatWorkFindsIsOnItsCard) {
+  FaultSpec spec = Spec(FaultKind::kEccDouble);
+  spec.after = 2;
+  Add(spec);
+  ISOLATED({
+    ASSERT_TRUE(Join().ok());
+    for (int i = 0; i < 2; ++i) EXPECT_TRUE(BeforeWork(Meter::Of(0), kKernel, Never).ok());
+    EXPECT_FALSE(BeforeWork(Meter::Of(1), kKernel, Never).ok());
+    EXPECT_TRUE(BeforeWork(Meter::Of(1), kKernel, Never).ok());
+  });
+  EXPECT_EQ(Card(0).ecc_double, 0u);
+  EXPECT_EQ(Card(1).ecc_double, 1u);
+}
+
+// Whatever the order they were asked for in, the worst of a kind acts, and the next worst when it has ended.
+TEST_F(FaultsTest, OfSeveralOfAKindTheWorstActs) {
+  auto machine = Enter(Config());
+  const StateLayout& layout = (*machine)->shared();
+  const auto slow = [&](double factor, int card) {
+    FaultSpec spec = Spec(FaultKind::kSlow, card);
+    spec.factor = factor;
+    return Add(spec);
+  };
+  slow(2, 0);
+  const uint32_t worst = slow(8, -1);
+  slow(4, 0);
+  EXPECT_EQ(ActiveFault(layout, FaultKind::kSlow, 0)->factor_permille.load(), 8000u);
+  EXPECT_EQ(*ClearFaults(Config(), {.id = worst}), 1);
+  EXPECT_EQ(ActiveFault(layout, FaultKind::kSlow, 0)->factor_permille.load(), 4000u);
+  EXPECT_EQ(ActiveFault(layout, FaultKind::kSlow, 1), nullptr);
+  for (const uint64_t lanes : {8, 2, 4}) {
+    FaultSpec spec = Spec(FaultKind::kPcieDegraded, 1);
+    spec.amount = lanes;
+    Add(spec);
+  }
+  EXPECT_EQ(Card(1).pcie_lanes, 2);
 }
 
 TEST_F(FaultsTest, LinksFailFlapAndLosePackets) {

@@ -87,6 +87,8 @@ struct alignas(64) FaultRecord {
   std::atomic<uint64_t> period_ms;
   std::atomic<uint64_t> seen, acted;  // matches and hits so far, in all processes
   std::atomic<uint64_t> since_unix_ms, since_ns;
+  std::atomic<uint64_t> met;   // of a rank: bit n is set once its process has worked on card n
+  std::atomic<uint64_t> told;  // of an error in the memory of every card: bit n is set once work on card n has failed
   char call[72];
 };
 inline constexpr uint32_t kMaxFaults = 64;

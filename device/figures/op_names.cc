@@ -15,8 +15,8 @@ constexpr std::array<std::string_view, 20> kCube = {
     "Gru",    "Gemm",           "Linalg",         "Mm",         "Mv",   "Einsum"};
 
 // Beginnings of names that only the updates of optimisers have. Not ForeachZero and ForeachCopy, which come anywhere.
-constexpr std::array<std::string_view, 7> kUpdates = {"ForeachAdd", "ForeachSub", "ForeachMul", "ForeachDiv",
-                                                      "ForeachLerp", "ApplyAdam", "FusedAdam"};
+constexpr std::array<std::string_view, 7> kUpdates = {"ForeachAdd",  "ForeachSub", "ForeachMul", "ForeachDiv",
+                                                      "ForeachLerp", "ApplyAdam",  "FusedAdam"};
 
 std::string_view Bare(std::string_view function) {
   for (const std::string_view prefix : {"aclnn", "acl", "Inplace"}) {

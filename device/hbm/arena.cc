@@ -81,7 +81,7 @@ Status Arena::GrantOnCard(uint64_t bytes) {
     return Error(Code::kUninitialized, "Card {}: memory was asked for while the process is ending.", card_)
         .Remedy("Allocate before exit handlers run.");
   }
-  const device::StateLayout& shared = machine_.shared();
+  device::StateLayout& shared = machine_.shared();
   NPU_TRY(device::CheckDriver(shared, card_, "aclrtMalloc"));
   const uint64_t leaked = device::LeakedBytes(shared, card_);
   const uint64_t limit = machine_.hbm_bytes() - machine_.system_bytes() - leaked;

@@ -19,7 +19,7 @@
 namespace npu::device {
 
 inline constexpr uint64_t kStateMagic = 0x31454E494843414Dull;  // "MACHINE1"
-inline constexpr uint32_t kStateVersion = 5;
+inline constexpr uint32_t kStateVersion = 6;
 inline constexpr uint32_t kMaxSlots = 256;
 inline constexpr uint32_t kMaxCells = 4096;
 inline constexpr uint32_t kMaxExports = 4096;

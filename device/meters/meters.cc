@@ -163,7 +163,8 @@ void WorkBegins(int card, uint64_t now) {
   if (IsCard(card)) cards[card].busy_since_ns.store(now, kRelaxed);
 }
 void WorkEnds(int card, uint64_t now) {
-  if (IsCard(card)) cards[card].busy_ns.fetch_add(now - std::min(now, cards[card].busy_since_ns.load(kRelaxed)), kRelaxed);
+  if (IsCard(card))
+    cards[card].busy_ns.fetch_add(now - std::min(now, cards[card].busy_since_ns.load(kRelaxed)), kRelaxed);
 }
 void WorkedOffCaller(int card, uint64_t ns) {
   if (IsCard(card)) cards[card].off_caller_ns.fetch_add(ns, kRelaxed);
@@ -210,7 +211,9 @@ void CountKernel(const void* key, std::string_view name, uint64_t ns) {
 }
 
 Collective::Collective(int card, uint32_t rank, uint32_t ranks, uint64_t key)
-    : card_(card), key_(key), slot_([&] {
+    : card_(card),
+      key_(key),
+      slot_([&] {
         uint32_t slot = 0;
         const bool counted = IsCard(card) && ranks > 0 && Mine(&slot) != nullptr;
         return counted ? slot : 0;

@@ -120,7 +120,7 @@ TEST_F(MetersTest, WaitingForPeersIsNotOwnWork) {
       meters::Collective call(0, 0, 2, 77);
       call.Begins();
       const meters::HostWait wait(0);
-      const meters::HostWait again(0);  // another thread's, say
+      const meters::HostWait again(0);                // another thread's, say
       std::this_thread::sleep_for(milliseconds(20));  // the peer is late
     }
     ASSERT_EQ(rank.steps.load(), 3u);
@@ -130,7 +130,8 @@ TEST_F(MetersTest, WaitingForPeersIsNotOwnWork) {
   });
 }
 
-// A rank that runs ahead: its collectives were called long before the card comes to them, and its host was never blocked.
+// A rank that runs ahead: its collectives were called long before the card comes to them, and its host was never
+// blocked.
 TEST_F(MetersTest, WaitingForPeersDoesNotHideTheHostsWork) {
   ISOLATED({
     Mine();

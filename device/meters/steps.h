@@ -1,17 +1,18 @@
 // Where the steps of one card's training begin and end, and what of a step is the rank's own work. Pure: whoever calls
 // brings the times (ns of one clock), so that tests make them up.
 //
-// **The mark.** A training step has no call of its own. Programs that train on several cards give the same buffers to the
-// same collectives once a step, so a step is what lies between two runs of one collective on one buffer: the first that
-// is seen, and another one once that one comes no more. A training on one card has no collective; its steps end with the
-// first product (matrix product, convolution, attention) after operators that only optimisers use.
+// **The mark.** A training step has no call of its own. Programs that train on several cards give the same buffers to
+// the same collectives once a step, so a step is what lies between two runs of one collective on one buffer: the first
+// that is seen, and another one once that one comes no more. A training on one card has no collective; its steps end
+// with the first product (matrix product, convolution, attention) after operators that only optimisers use.
 //
 // **Own work** is what keeps the rank from taking its next step once its peers have given what it needs: the larger of
 // - the card's share: the step's time without the time in which the card had nothing but collectives, and
-// - the host's share: the time between two calls of the mark, without what it was blocked in calls that wait for the card.
-// The host's is needed because a rank that runs ahead of its peers hides its host's work in waiting for them: which of two
-// equal ranks is ahead is chance, and a measure that compares ranks must not depend on it. For the same reason small work
-// counts as the host's wherever it ran: an idle card (of a rank that is behind) has it done by the calling thread.
+// - the host's share: the time between two calls of the mark, without what it was blocked in calls that wait for the
+// card. The host's is needed because a rank that runs ahead of its peers hides its host's work in waiting for them:
+// which of two equal ranks is ahead is chance, and a measure that compares ranks must not depend on it. For the same
+// reason small work counts as the host's wherever it ran: an idle card (of a rank that is behind) has it done by the
+// calling thread.
 #pragma once
 
 #include <cstdint>

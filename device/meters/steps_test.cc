@@ -42,7 +42,8 @@ TEST(Steps, HostTimeCountsWithoutWhatItWasBlocked) {
   EXPECT_EQ(step->own_ns, 1000u);
 }
 
-// Ranks of a training, by operator: each has its host issue operators to its card and then a collective that all wait for.
+// Ranks of a training, by operator: each has its host issue operators to its card and then a collective that all wait
+// for.
 struct Rank {
   double host = 1, card = 1;  // factors of time
   double host_at = 0, card_free = 0, blocked = 0, busy = 0, off_caller = 0, began = 0;
@@ -57,9 +58,9 @@ struct Rank {
 };
 
 struct Training {
-  double host_ns = 0;           // from one operator to the next
-  std::vector<double> ops_ns;   // of a step
-  int sync_every = 0;           // steps; 0: the host never waits
+  double host_ns = 0;          // from one operator to the next
+  std::vector<double> ops_ns;  // of a step
+  int sync_every = 0;          // steps; 0: the host never waits
   static constexpr double kSmallNs = 3000;
 };
 
@@ -80,8 +81,8 @@ void Train(const Training& training, std::vector<Rank>& ranks, int steps, std::m
         if (small) r.off_caller += ns;
       }
       r.began = std::max(r.card_free, r.host_at);
-      const auto done = r.clock.Begins(
-          kMark, {static_cast<uint64_t>(r.host_at), static_cast<uint64_t>(r.blocked)}, r.Card(r.began));
+      const auto done =
+          r.clock.Begins(kMark, {static_cast<uint64_t>(r.host_at), static_cast<uint64_t>(r.blocked)}, r.Card(r.began));
       if (!done) continue;
       r.own += static_cast<double>(done->own_ns);
       ++r.steps;
@@ -109,13 +110,15 @@ std::vector<size_t> Named(const std::vector<Rank>& ranks) {
   return named;
 }
 
-// Whatever holds the training up, whoever is ahead and however often hosts wait for their cards: no sound rank is named, and the
-// one that holds the others up by its host or by its card is.
+// Whatever holds the training up, whoever is ahead and however often hosts wait for their cards: no sound rank is
+// named, and the one that holds the others up by its host or by its card is.
 TEST(Steps, TheSlowRankIsNamedAndNoOther) {
   const auto seed = std::random_device()();
   RecordProperty("seed", std::to_string(seed));
   std::mt19937 random(seed);
-  const auto between = [&](double low, double high) { return std::uniform_real_distribution<double>(low, high)(random); };
+  const auto between = [&](double low, double high) {
+    return std::uniform_real_distribution<double>(low, high)(random);
+  };
   for (int round = 0; round < 400; ++round) {
     Training training;
     const int ops = static_cast<int>(between(10, 60));
@@ -145,9 +148,9 @@ TEST(Steps, TheSlowRankIsNamedAndNoOther) {
     const std::vector<size_t> expected = what[0] == 'n' ? std::vector<size_t>() : std::vector<size_t>{slow};
     std::string means;
     for (const Rank& r : ranks) means += std::to_string(r.mean() / 1e3) + " ";
-    ASSERT_EQ(Named(ranks), expected) << "seed " << seed << " round " << round << ": slow by " << what << ", rank " << slow
-                                      << ", every " << training.sync_every << ", host " << host_ns / 1e3 << " us, card "
-                                      << card_ns / 1e3 << " us; means " << means;
+    ASSERT_EQ(Named(ranks), expected) << "seed " << seed << " round " << round << ": slow by " << what << ", rank "
+                                      << slow << ", every " << training.sync_every << ", host " << host_ns / 1e3
+                                      << " us, card " << card_ns / 1e3 << " us; means " << means;
   }
 }
 

@@ -42,6 +42,6 @@ npu::Status StorageIn(const aclTensor* src, int32_t format, int64_t** shape, uin
 extern "C" NPU_ENTRY int32_t aclnnNpuFormatCastCalculateSizeAndFormat(const aclTensor* src, int32_t dstFormat,
                                                                       int32_t /*additionalDtype*/, int64_t** dstShape,
                                                                       uint64_t* dstShapeSize, int32_t* actualFormat) {
-  return npu::boundary::Guard("aclnnNpuFormatCastCalculateSizeAndFormat", npu::NnCode,
+  return npu::boundary::Run("aclnnNpuFormatCastCalculateSizeAndFormat", npu::NnCode,
                               [&] { return StorageIn(src, dstFormat, dstShape, dstShapeSize, actualFormat); });
 }

@@ -104,8 +104,8 @@ LINK = """
 def test_r020_a_port_that_is_down_is_told_to_all_ranks(machine213):
     import subprocess
     from conftest import find_program
-    subprocess.run([find_program(), "inject", "link-down", "--card", "1", "--machine", machine213.name], check=True, capture_output=True,
-                   env=os.environ | {"ANYNPU_CARDS": "2"})
+    subprocess.run([find_program(), "inject", "link-down", "--card", "1"], check=True, capture_output=True,
+                   env=os.environ | {"ANYNPU_CARDS": "2", "ANYNPU_MACHINE": machine213.name})
     link = machine213.run("hccn_tool", "-i", "1", "-link", "-g").ok()
     assert "DOWN" in link.out, link.out
     done = torchrun(machine213, machine213.script("link.py", LINK))

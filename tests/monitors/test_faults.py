@@ -53,6 +53,18 @@ def test_a_typo_is_an_error_that_names_the_nearest(machine):
     assert machine("clear", "bogus").returncode == 2
     assert machine("clear", "slow", "--all").returncode == 2
     assert machine("clear", "77").returncode == 1
+    # Names and numbers that nothing has: an end that looks done would leave the fault in place.
+    machine("up")
+    machine("inject", "hang", "--card", "1")
+    for words, code, told in ((("clear", "slow"), 1, "1 hang (card 1)"), (("clear", "--card", "0"), 1, "1 hang (card 1)"),
+                              (("clear", "--card", "9"), 2, "cards 0 to 1"), (("clear", "hang", "--card", "9"), 2, "cards 0 to 1"),
+                              (("clear", "--all", "--machine", machine.name + "x"), 2, machine.name), (("faults", "--machine", "nobody"), 2, machine.name),
+                              (("inject", "slow", "--machine", machine.name[:-1]), 2, machine.name), (("clock", "hold", "--machine", "Nobody"), 2, machine.name),
+                              (("down", "--machine", "nobody"), 2, machine.name)):
+        done = machine(*words)
+        assert (done.returncode, told in done.stderr) == (code, True), (words, done.returncode, done.stderr)
+    assert machine("clear", "hang", "--card", "1", "--machine", machine.name).returncode == 0
+    assert machine("clear", "--all").returncode == 0, "all of none is no mistake"
 
 
 def test_every_fault_can_be_injected_listed_and_cleared(machine):
@@ -81,6 +93,9 @@ def test_the_nth_call_of_any_function_fails_with_its_code(machine):
     machine("inject", "call", "--call", "HcclGetRootInfo", "--nth", "1", "--code", "19")
     assert machine.python(client).stdout.split("\n")[2:4] == ["[0, 0, 207001, 0]", "[19, 0]"]
     assert machine.python(client).stdout.split("\n")[2:4] == ["[0, 0, 0, 0]", "[0, 0]"], "the n-th of all processes has passed"
+    machine("inject", "call", "--call", "aclnnNpuFormatCastCalculateSizeAndFormat", "--nth", "1", "--code", "561103")
+    helper = "import ctypes; f = ctypes.CDLL('libopapi.so').aclnnNpuFormatCastCalculateSizeAndFormat; print([f(None, 2, 0, None, None, None) for _ in range(2)])"
+    assert machine.python(helper).stdout.strip() == "[561103, 161001]", "it answers at once and is no operator of two phases"
     machine("inject", "call", "--call", "aclInit", "--nth", "1", "--code", "500000")
     assert machine.python(client).stdout.split("\n")[0] == "500000", "the first call of a process too"
 

@@ -13,6 +13,7 @@
 #include "device/faults/faults.h"
 #include "device/figures/model.h"
 #include "device/figures/read.h"
+#include "device/machine/names.h"
 #include "device/machine/state_file.h"
 #include "tools/inject/call_names.h"
 
@@ -106,7 +107,9 @@ std::optional<int32_t> Number(const std::string& text, int base) {
 
 Result<device::MachineConfig> Config(const std::string& machine) {
   if (!machine.empty()) setenv("ANYNPU_MACHINE", machine.c_str(), 1);
-  return device::ConfigFromEnvironment();
+  auto config = device::ConfigFromEnvironment();
+  if (config.ok() && !machine.empty()) NPU_TRY(device::MustExist(machine));
+  return config;
 }
 
 std::string Table() {
@@ -130,6 +133,27 @@ std::string Local(uint64_t unix_ms) {
   char text[32];
   std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &tm);
   return text;
+}
+
+std::string OrAll(int number) { return number < 0 ? "all" : std::to_string(number); }
+
+// Nothing was there to end: what there is instead.
+int NothingEnded(const device::MachineConfig& config, const std::string& which, const device::FaultChoice& choice) {
+  auto figures = device::ReadFigures(config);
+  if (!figures.ok()) return Fail(figures.status(), kRefused);
+  const size_t cards = figures->cards.size();
+  if (choice.card && static_cast<size_t>(*choice.card) >= cards) {
+    fmt::print(stderr, "anynpu clear: there is no card {}; machine {} has cards 0 to {}.\n", *choice.card, config.name,
+               cards - 1);
+    return kUsage;
+  }
+  std::string there;
+  for (const device::FaultFigures& f : figures->faults)
+    there += fmt::format("{}{} {} (card {})", there.empty() ? "" : ", ", f.id, f.name, OrAll(f.card));
+  fmt::print(stderr, "Machine {} has no fault{}{}{}; it has {}.\n", config.name, which.empty() ? "" : " ", which,
+             choice.card ? fmt::format(" that was asked for on card {} alone", *choice.card) : "",
+             there.empty() ? "none" : there);
+  return kRefused;
 }
 
 }  // namespace
@@ -247,10 +271,7 @@ int Clear(const std::vector<std::string>& words) {
   if (!config.ok()) return Fail(config.status(), kUsage);
   Result<int> cleared = device::ClearFaults(*config, choice);
   if (!cleared.ok()) return Fail(cleared.status(), kRefused);
-  if (*cleared == 0 && choice.id) {
-    fmt::print(stderr, "Machine {} has no fault {}.\n", config->name, *choice.id);
-    return kRefused;
-  }
+  if (*cleared == 0 && !all) return NothingEnded(*config, which, choice);
   fmt::print("{} {} ended on machine {}\n", *cleared, *cleared == 1 ? "fault" : "faults", config->name);
   return 0;
 }
@@ -273,8 +294,7 @@ int Faults(const std::vector<std::string>& words) {
   fmt::print("{:<5} {:<18} {:<5} {:<5} {:<7} {:<10} {:<10} {:<20} {}\n", "ID", "FAULT", "CARD", "RANK", "ACTIVE",
              "SEEN", "ACTED", "SINCE", "CALL");
   for (const device::FaultFigures& f : figures->faults) {
-    const auto or_all = [](int n) { return n < 0 ? std::string("all") : std::to_string(n); };
-    fmt::print("{:<5} {:<18} {:<5} {:<5} {:<7} {:<10} {:<10} {:<20} {}\n", f.id, f.name, or_all(f.card), or_all(f.rank),
+    fmt::print("{:<5} {:<18} {:<5} {:<5} {:<7} {:<10} {:<10} {:<20} {}\n", f.id, f.name, OrAll(f.card), OrAll(f.rank),
                f.active ? "yes" : "no", f.seen, f.acted, Local(f.since_unix_ms), f.call);
   }
   return 0;

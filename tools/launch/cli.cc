@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "device/machine/machine.h"
+#include "device/machine/names.h"
 #include "device/profile/profile.h"
 #include "tools/launch/bench.h"
 #include "tools/launch/child.h"
@@ -200,8 +201,9 @@ int Up(const MachineOptions& options) {
   return 0;
 }
 
-int Down(const std::string& name) {
-  const Status status = device::Drop(name);
+int Down(const std::string& name, bool named) {
+  Status status = named ? device::MustExist(name) : Status();
+  if (status.ok()) status = device::Drop(name);
   return status.ok() ? 0 : Fail(status);
 }
 
@@ -440,7 +442,7 @@ int Main(int argc, char** argv, const std::vector<Command>& commands) {
   if (*mpi_rank) return MpiRank(master, command);
   if (*env) return PrintEnvironment(options);
   if (*up) return Up(options);
-  if (*down) return Down(down_name);
+  if (*down) return Down(down_name, down->count("--machine") > 0);
   if (*install) return Links(prefix, remove);
   if (*smi) return Smi(smi->remaining());
   if (*trace) return TraceCommand(options, tracing, command);

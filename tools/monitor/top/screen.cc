@@ -99,8 +99,8 @@ void Screen::Add(const Reading& reading, double seconds) {
     // Without a new step, as in the first picture: the mean of all steps.
     const double total = std::max(static_cast<double>(rank.steps), 1.0);
     step_rates_[who] = seconds > 0 && fresh > 0
-                                 ? std::tuple(fresh / seconds, (rank.own_s - own) / fresh, (rank.wall_s - wall) / fresh)
-                                 : std::tuple(0.0, rank.own_s / total, rank.wall_s / total);
+                           ? std::tuple(fresh / seconds, (rank.own_s - own) / fresh, (rank.wall_s - wall) / fresh)
+                           : std::tuple(0.0, rank.own_s / total, rank.wall_s / total);
     steps = static_cast<double>(rank.steps);
     own = rank.own_s;
     wall = rank.wall_s;
