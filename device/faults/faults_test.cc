@@ -246,6 +246,7 @@ TEST_F(FaultsTest, RanksAreKeptApart) {
 
 // Which card a rank has is known once its process works on one. Until then none shows the fault, then that one alone.
 TEST_F(FaultsTest, AFaultOfARankShowsOnTheRanksCardAlone) {
+  auto machine = Enter(Config());
   for (const FaultKind kind :
        {FaultKind::kCardLost, FaultKind::kLinkDown, FaultKind::kEccDouble, FaultKind::kEccSingle}) {
     FaultSpec spec = Spec(kind);

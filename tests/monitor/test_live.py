@@ -16,7 +16,7 @@ from test_loads import IN_C, Load
 RANKS = 4
 # Steps until its standard input ends; MatMul, Softmax and LayerNorm in each.
 TRAINING = textwrap.dedent("""
-    import os, sys, torch, torch_npu
+    import os, sys, time, torch, torch_npu
     import torch.distributed as dist
     from torch import nn
     from torch.nn.parallel import DistributedDataParallel as DDP
@@ -35,8 +35,11 @@ TRAINING = textwrap.dedent("""
     opt = torch.optim.SGD(model.parameters(), lr=0.01)
     x = torch.randn(64, 96).npu()
     stop = os.environ["STOP_FILE"]
+    slow = stop + f".slow{rank}"
     step = 0
     while True:
+        if os.path.exists(slow):  # its data come late
+            time.sleep(0.05)
         opt.zero_grad()
         model(x).square().mean().backward()
         opt.step()
@@ -165,21 +168,27 @@ def inject(world, *words):
     assert done.returncode == 0, done.stderr
 
 
-def test_a_slowed_card_is_named_and_its_peers_are_not(training):
-    slow = 2
-    inject(training, "slow", "--card", str(slow), "--factor", "8")
-    try:
-        # Until the slow card's steps fill the window, other work on this machine may make any rank stand out.
-        def named() -> set:
-            return {(a["rank"], a["device"]) for a in training.prometheus.firing() if a["alertname"] == "NpuRankSlow"}
+def test_a_slowed_rank_is_named_and_its_peers_are_not(training):
+    """One by its card, then another by its host; hosts wait for their cards once in 100 steps only."""
+    def named_alone(slow: int) -> None:
+        # Until the slow rank's steps fill the window, other work on this machine may make any rank stand out.
         looks = []
 
         def stays() -> bool:
-            looks.append(named())
-            return looks[-4:] == [{(str(slow), f"npu{slow}")}] * 4
+            looks.append({(a["rank"], a["device"], a["ranks"]) for a in training.prometheus.firing() if a["alertname"] == "NpuRankSlow"})
+            return looks[-4:] == [{(str(slow), f"npu{slow}", str(RANKS))}] * 4
         until(stays, 240, 1,
               lambda: f"{looks[-4:]} " + json.dumps(training.prometheus.query("rank:npu_step_time_seconds:deviation_ratio")) + training.say())
+
+    late = training.stop.with_name("stop.slow1")
+    inject(training, "slow", "--card", "2", "--factor", "8")
+    try:
+        named_alone(2)
+        late.touch()
+        training.machine.run("clear", "--all")
+        named_alone(1)
     finally:
+        late.unlink(missing_ok=True)
         training.machine.run("clear", "--all")
     until(lambda: not [a for a in training.prometheus.firing() if a["alertname"] == "NpuRankSlow"], 120, 1)
 

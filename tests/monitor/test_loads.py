@@ -12,7 +12,7 @@ import textwrap
 import time
 
 import pytest
-from live import program, wheels_python
+from live import fetch, program, wheels_python
 
 SEED = int(os.environ.get("ANYNPU_SEED", str(time.time_ns() % 1_000_000)))
 
@@ -200,3 +200,54 @@ def test_two_collectives_of_known_size_give_their_ratio(machine):
     stat = machine.run("run", "-q", "--", "hccn_tool", "-i", "0", "-stat", "-g").stdout
     assert int(re.search(r"^mac_tx_total_oct_num:(\d+)$", stat, re.M)[1]) == link()["send"]
     load.end()
+
+
+# Trainings on one card, of known numbers of steps, with optimisers as torch makes them by default, fused, and with two backward passes a step.
+ON_ONE_CARD = textwrap.dedent("""
+    import sys, torch, torch_npu
+    torch.npu.set_device(int(sys.argv[1]))
+    net = torch.nn.Sequential(torch.nn.Linear(32, 32), torch.nn.ReLU(), torch.nn.Linear(32, 8)).npu()
+    x = torch.ones(16, 32).npu()
+    def train(make, steps):
+        optimiser = make(net.parameters())
+        for _ in range(steps):
+            optimiser.zero_grad()
+            for _ in range(2): net(x).square().mean().backward()
+            torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+            optimiser.step()
+        torch.npu.synchronize()
+    makes = {"sgd": lambda p: torch.optim.SGD(p, lr=0.01), "momentum": lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9), "adam": torch.optim.AdamW}
+    for line in sys.stdin:
+        name, steps = line.split()
+        train(makes[name], int(steps))
+        print("done", flush=True)
+""")
+
+
+def test_steps_on_one_card_are_counted(machine, exporter):
+    """The updates of an optimiser end a step; nobody is told to be slower than peers that a card alone does not have."""
+    rng = random.Random(SEED)
+    load = subprocess.Popen([program(), "run", "-q", "--", wheels_python(), "-c", ON_ONE_CARD, "1"], env=machine.env, stdin=subprocess.PIPE,
+                            stdout=subprocess.PIPE, text=True)
+    try:
+        begun = 0
+        for name in ("sgd", "momentum", "adam"):
+            steps = rng.randint(5, 40)
+            load.stdin.write(f"{name} {steps}\n")
+            load.stdin.flush()
+            assert load.stdout.readline() == "done\n"
+            # The last step ends with the next one's first product.
+            begun += steps
+            time.sleep(0.3)  # a reading serves all for so long
+            labels = '{device="npu1",rank="0",ranks="1"}'
+            assert exporter_ranks(exporter, "npu_step_time_seconds_count" + labels) == begun - 2, (SEED, name, steps)
+            own, wall = (exporter_ranks(exporter, f"npu_step_{kind}seconds_sum{labels}") for kind in ("time_", "wall_time_"))
+            assert 0 < own == wall
+    finally:
+        load.stdin.close()
+        load.wait(120)
+
+
+def exporter_ranks(exporter, series: str) -> float:
+    text = fetch(f"http://127.0.0.1:{exporter.ranks_port}/metrics")
+    return next(float(line.rpartition(" ")[2]) for line in text.splitlines() if line.rpartition(" ")[0] == series)

@@ -314,6 +314,7 @@ int Clock(const std::vector<std::string>& words) {
   CLI::App* advance = app.add_subcommand("advance", "move it on");
   advance->add_option("seconds", seconds, "by how much")->required()->check(CLI::Range(0.0, 1e6));
   CLI::App* run = app.add_subcommand("run", "let it run again");
+  for (CLI::App* command : {hold, advance, run}) command->fallthrough();  // --machine behind them too
   bool ended = false;
   if (const int status = Parse(app, words, &ended); ended) return status;
   auto config = Config(machine);
