@@ -104,7 +104,8 @@ Status PlanConv(const Planning& plan, const Tensor& input, TensorToken input_nam
     const int64_t result = numbers.transposed             ? (size - 1) * g.stride[to] - 2 * g.pad[to] + reach + extra
                            : size + 2 * g.pad[to] < reach ? 0
                                                           : (size + 2 * g.pad[to] - reach) / g.stride[to] + 1;
-    if (result < 1) {
+    // A transposed convolution may give nothing at all, which torch lets pass.
+    if (result < (numbers.transposed ? 0 : 1)) {
       return plan
           .Refuse("spatial dimension {} of {} is {}; with kernel {}, dilation {} and padding {} nothing is left.", d,
                   x_name, size, g.kernel[to], g.dilation[to], g.pad[to])

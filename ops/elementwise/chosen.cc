@@ -66,9 +66,15 @@ Status ChooseClamp(const Planning& p, PointwiseChoice& c, const Scalar* lo, cons
   for (const Scalar* bound : {lo, hi})
     if (bound != nullptr) type.AddScalar(*bound);
   c.compute = type.Result();
+  for (const Scalar* bound : {lo, hi}) {
+    if (bound == nullptr || Kept(*bound, c.compute).i == bound->i) continue;
+    // torch takes the negative of what an unsigned type holds, and no more.
+    if (const Scalar turned = Scalar::Of(-bound->i); bound->i < 0 && Kept(turned, c.compute).i == turned.i) continue;
+    return p.Refuse("a bound is {}, which {} does not hold.", bound->i, Name(c.compute)).Remedy("Use a bound that it holds, or cast self.");
+  }
   c.kernel = lo == nullptr ? &simd::kClampMax : hi == nullptr ? &simd::kClampMin : &simd::kClamp;
-  c.imm.Set(0, lo != nullptr ? *lo : *hi);
-  if (hi != nullptr) c.imm.Set(1, *hi);
+  c.imm.Set(0, Kept(lo != nullptr ? *lo : *hi, c.compute));
+  if (hi != nullptr) c.imm.Set(1, Kept(*hi, c.compute));
   return {};
 }
 
@@ -117,11 +123,15 @@ double LargestOf(DType t) {
   }
 }
 
-// The limits arrive as float32; a finite one that the type cannot hold stands for the type's largest.
+// The limits arrive as float32; a finite one that the type cannot hold stands for the type's largest. So does an infinite
+// one for float64, whose own largest, torch's default, arrives as infinity (docs/limits.md).
 template <class A>
 Status ChooseNanToNum(const Planning& p, PointwiseChoice& c) {
   const double largest = LargestOf(c.compute);
-  const auto fit = [&](double v) { return std::isfinite(v) ? std::min(std::max(v, -largest), largest) : v; };
+  const auto fit = [&](double v) {
+    const bool meant = std::isfinite(v) || (std::isinf(v) && c.compute == DType::f64);
+    return meant ? std::min(std::max(v, -largest), largest) : v;
+  };
   c.imm.Set(0, Scalar::Of(p.args[A::nan]));
   c.imm.Set(1, Scalar::Of(fit(p.args[A::posinf])));
   c.imm.Set(2, Scalar::Of(fit(p.args[A::neginf])));

@@ -74,6 +74,14 @@ Scalar NumberAt(const OpDef& op, const Args& args, Token token) {
   }
 }
 
+Scalar Kept(const Scalar& number, DType compute) {
+  if (!IsInt(compute) || !IsInt(number.dtype) || ItemSize(compute) == 8) return number;
+  const int unused = 64 - 8 * ItemSize(compute);
+  const uint64_t bits = static_cast<uint64_t>(number.i) << unused;
+  const bool is_signed = compute == DType::i8 || compute == DType::i16 || compute == DType::i32;
+  return Scalar::Of(is_signed ? static_cast<int64_t>(bits) >> unused : static_cast<int64_t>(bits >> unused));
+}
+
 namespace rule::check {
 
 Status Promotes(const Planning& plan, const Rule&) {
@@ -99,7 +107,8 @@ PointwiseChoice DefaultChoice(const Planning& plan) {
   if ((op.imm & kShiftWidth) != 0) choice.imm.Set(0, Scalar::Of(static_cast<int64_t>(ItemSize(choice.compute) * 8)));
   for (size_t i = kNumberSlot; i < kMaxSlots; ++i)
     if (op.slots[i] != 0xff)
-      choice.imm.Set(static_cast<int>(i - kNumberSlot), NumberAt(op, plan.args, Token{op.slots[i]}));
+      choice.imm.Set(static_cast<int>(i - kNumberSlot),
+                     Kept(NumberAt(op, plan.args, Token{op.slots[i]}), choice.compute));
   return choice;
 }
 
@@ -131,7 +140,7 @@ Status RunPointwiseOp(const Call& c) {
       p.in[k] = c.args.Maybe(TensorToken{{param}});
       continue;
     }
-    numbers[k] = NumberAt(c.op, c.args, Token{param});
+    numbers[k] = Kept(NumberAt(c.op, c.args, Token{param}), choice.compute);
     operands[k] = simd::NumberTensor(numbers[k]);
     p.in[k] = &operands[k];
     p.number[k] = true;

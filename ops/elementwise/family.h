@@ -48,6 +48,10 @@ Status FinishChoice(Planning& plan, const PointwiseChoice& choice);
 // A number argument of any kind (scalar, float, int64, bool …); 0 when absent.
 Scalar NumberAt(const OpDef& op, const Args& args, Token param);
 
+// A whole number as an integer operand's type keeps it: torch converts it first, so that -1 is 255 among uint8. Others and
+// numbers for other types are left as they are.
+Scalar Kept(const Scalar& number, DType compute);
+
 // A power with a known exponent is a product or a root where torch computes it so (and says NaN for the root of -inf).
 const simd::PointwiseKernel& PowerKernel(const Scalar& exponent, DType compute);
 

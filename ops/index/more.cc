@@ -10,6 +10,7 @@
 #include "kernels/simd/index/index.h"
 #include "ops/common/dims.h"
 #include "ops/common/values.h"
+#include "ops/elementwise/family.h"
 
 namespace npu::ops {
 
@@ -182,6 +183,23 @@ NPU_OP(InplaceFillDiagonal) =
         });
 
 using abi::IsInScalarTensor, abi::IsInTensorScalar;
+namespace {
+
+// Calls take(i, whether element i of `x` is `wanted`) until it returns false. Integers are compared as integers.
+template <class F>
+void EachEqual(const Tensor& x, const Scalar& wanted, Parallel& parallel, F&& take) {
+  const auto each = [&](const auto& values, auto number) {
+    for (int64_t i = 0; i < values.size() && take(i, values[i] == number); ++i) {
+    }
+  };
+  if (IsInt(x.dtype) && IsInt(wanted.dtype)) {
+    each(Values<int64_t>(x, parallel), wanted.i);
+  } else {
+    each(Values<double>(x, parallel), wanted.re);
+  }
+}
+
+}  // namespace
 NPU_OP(IsInTensorScalar) = Op<IsInTensorScalar>()
                                .Rules(DtypeIn(IsInTensorScalar::element, kReals),
                                       SameShape(IsInTensorScalar::element, IsInTensorScalar::out),
@@ -192,10 +210,11 @@ NPU_OP(IsInTensorScalar) = Op<IsInTensorScalar>()
                                .Like("torch.isin(element, testElement, assume_unique=assumeUnique, invert=invert)")
                                .Does([](const Call& c) -> Status {
                                  using A = IsInTensorScalar;
-                                 const Values<double> x(c.args[A::element], c.parallel);
                                  Results<uint8_t> out(c.args[A::out], c.parallel);
-                                 const double wanted = c.args[A::testElement].re;
-                                 for (int64_t i = 0; i < x.size(); ++i) out[i] = (x[i] == wanted) != c.args[A::invert];
+                                 EachEqual(c.args[A::element], Kept(c.args[A::testElement], c.args[A::element].dtype), c.parallel, [&](int64_t i, bool equal) {
+                                   out[i] = equal != c.args[A::invert];
+                                   return true;
+                                 });
                                  return {};
                                });
 NPU_OP(IsInScalarTensor) = Op<IsInScalarTensor>()
@@ -212,11 +231,12 @@ NPU_OP(IsInScalarTensor) = Op<IsInScalarTensor>()
                                })
                                .Does([](const Call& c) -> Status {
                                  using A = IsInScalarTensor;
-                                 const Values<double> x(c.args[A::testElements], c.parallel);
                                  Results<uint8_t> out(c.args[A::out], c.parallel);
-                                 const double wanted = c.args[A::element].re;
-                                 const bool found =
-                                     std::find(x.data(), x.data() + x.size(), wanted) != x.data() + x.size();
+                                 bool found = false;
+                                 EachEqual(c.args[A::testElements], c.args[A::element], c.parallel, [&](int64_t, bool equal) {
+                                   found = equal;
+                                   return !found;
+                                 });
                                  out[0] = found != c.args[A::invert];
                                  return {};
                                });
@@ -326,6 +346,8 @@ Status RunMedian(const Call& c, const Tensor& self, int dim, bool skip_nan, cons
     Results<T> out(values, c.parallel);
     std::optional<Results<int64_t>> at;
     if (indices != nullptr) at.emplace(*indices, c.parallel);
+    // torch's: NaN as the processor makes an integer of it.
+    const T nothing = self.dtype == DType::i32 ? static_cast<T>(std::numeric_limits<int32_t>::min()) : std::numeric_limits<T>::min();
     int64_t inner = 1, n = x.size();
     if (dim >= 0 && self.rank > 0) {
       n = self.shape[U(dim)];
@@ -341,7 +363,7 @@ Status RunMedian(const Call& c, const Tensor& self, int dim, bool skip_nan, cons
         else if constexpr (std::is_floating_point_v<T>)
           out[r] = std::numeric_limits<T>::quiet_NaN();
         else
-          out[r] = std::numeric_limits<T>::min();
+          out[r] = nothing;
         if (at) (*at)[r] = place;
       }
     });

@@ -76,7 +76,8 @@ Status PlanPool(const Planning& plan, const Tensor& x, const PoolNumbers& number
           .Remedy("Kernel, stride and dilation are at least 1, padding is at most half the kernel.");
     }
     const int64_t rest = in + 2 * p - dilation * (k - 1) - 1;
-    int64_t out = rest < 0 ? 0 : (rest + (numbers.ceil_mode ? s - 1 : 0)) / s + 1;
+    const int64_t room = rest + (numbers.ceil_mode ? s - 1 : 0);  // rounding up, a window may be larger than the image
+    int64_t out = room < 0 ? 0 : room / s + 1;
     if (numbers.ceil_mode && out > 0 && (out - 1) * s >= in + p) --out;  // a window that begins in the far padding
     if (out < 1) {
       return plan
