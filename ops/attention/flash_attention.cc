@@ -19,6 +19,7 @@ namespace {
 
 using abi::FlashAttentionScore, abi::FlashAttentionScoreV2, abi::FlashAttentionScoreV3, abi::FlashAttentionVarLenScore;
 using abi::FlashAttentionScoreGrad, abi::FlashAttentionScoreGradV2, abi::FlashAttentionScoreGradV3;
+using abi::FlashAttentionScoreGradV4, abi::FlashAttentionScoreV4;
 using abi::FlashAttentionUnpaddingScoreGrad, abi::FlashAttentionUnpaddingScoreGradV4,
     abi::FlashAttentionUnpaddingScoreGradV5;
 using abi::FlashAttentionVarLenScoreV4, abi::FlashAttentionVarLenScoreV5;
@@ -58,6 +59,15 @@ template <class A>
 Status RefuseRotary(const Planning& p) {
   if constexpr (requires { A::queryRope; }) {
     if (p.args[A::queryRope] != nullptr) return NotYet(A::kName, "a rotary part of the query is not computed yet.");
+  }
+  // V4 adds these, and scales of 8-bit operands.
+  for (size_t i = 0; i < p.op.params.size(); ++i) {
+    const std::string_view name = p.op.params[i].name;
+    const Token token{static_cast<uint8_t>(i)};
+    const bool more = name == "queryRopeOptional" || name == "keyRopeOptional" || name.starts_with("dScale");
+    if (more && !p.args.Null(token) && p.args.Many<Tensor>(token)[0].Numel() > 0) {
+      return NotYet(A::kName, fmt::format("{} is not taken yet.", name));
+    }
   }
   return {};
 }
@@ -305,6 +315,26 @@ NPU_OP(FlashAttentionScoreGradV3) = BackwardOp<FlashAttentionScoreGradV3>()
                                               FlashAttentionScoreGradV3::qStartIdxOptional,
                                               FlashAttentionScoreGradV3::kvStartIdxOptional,
                                               FlashAttentionScoreGradV3::pseType);
+// For float operands V4 is V3 with packed sequences. Masks of dropout are given, so seed and offset say nothing.
+NPU_OP(FlashAttentionScoreV4) =
+    ForwardOp<FlashAttentionScoreV4>()
+        .Uses(FlashAttentionScoreV4::sinkOptional, FlashAttentionScoreV4::actualSeqQLenOptional, FlashAttentionScoreV4::actualSeqKvLenOptional)
+        .Uses(FlashAttentionScoreV4::qStartIdxOptional, FlashAttentionScoreV4::kvStartIdxOptional, FlashAttentionScoreV4::pseType)
+        .Uses(FlashAttentionScoreV4::queryRopeOptional, FlashAttentionScoreV4::keyRopeOptional, FlashAttentionScoreV4::dScaleQOptional)
+        .Uses(FlashAttentionScoreV4::dScaleKOptional, FlashAttentionScoreV4::dScaleVOptional, FlashAttentionScoreV4::outDtype)
+        .Uses(FlashAttentionScoreV4::softmaxOutLayout, FlashAttentionScoreV4::seed, FlashAttentionScoreV4::offset);
+NPU_OP(FlashAttentionScoreGradV4) =
+    BackwardOp<FlashAttentionScoreGradV4>()
+        .Rules(rule::Attended(FlashAttentionScoreGradV4::dsinkOut), rule::Attended(FlashAttentionScoreGradV4::dqRopeOut),
+               rule::Attended(FlashAttentionScoreGradV4::dkRopeOut))
+        .Optional(FlashAttentionScoreGradV4::dsinkOut, FlashAttentionScoreGradV4::dqRopeOut, FlashAttentionScoreGradV4::dkRopeOut)
+        .Uses(FlashAttentionScoreGradV4::sinkInOptional, FlashAttentionScoreGradV4::actualSeqQLenOptional,
+              FlashAttentionScoreGradV4::actualSeqKvLenOptional, FlashAttentionScoreGradV4::pseType)
+        .Uses(FlashAttentionScoreGradV4::qStartIdxOptional, FlashAttentionScoreGradV4::kvStartIdxOptional, FlashAttentionScoreGradV4::outDtype)
+        .Uses(FlashAttentionScoreGradV4::queryRopeOptional, FlashAttentionScoreGradV4::keyRopeOptional, FlashAttentionScoreGradV4::dScaleQOptional)
+        .Uses(FlashAttentionScoreGradV4::dScaleKOptional, FlashAttentionScoreGradV4::dScaleVOptional, FlashAttentionScoreGradV4::dScaleDyOptional)
+        .Uses(FlashAttentionScoreGradV4::dScaleOOptional, FlashAttentionScoreGradV4::softmaxInLayout, FlashAttentionScoreGradV4::seed,
+              FlashAttentionScoreGradV4::offset);
 NPU_OP(FlashAttentionUnpaddingScoreGrad) = BackwardOp<FlashAttentionUnpaddingScoreGrad>().Uses(
     FlashAttentionUnpaddingScoreGrad::actualSeqQLenOptional, FlashAttentionUnpaddingScoreGrad::actualSeqKvLenOptional);
 

@@ -13,7 +13,7 @@
 namespace npu::ops {
 namespace {
 
-using abi::FusedInferAttentionScoreV2, abi::FusedInferAttentionScoreV3, abi::PromptFlashAttentionV3,
+using abi::FusedInferAttentionScoreV2, abi::FusedInferAttentionScoreV3, abi::FusedInferAttentionScoreV5, abi::PromptFlashAttentionV3,
     abi::IncreFlashAttentionV4;
 
 size_t U(int64_t i) { return static_cast<size_t>(i); }
@@ -159,6 +159,8 @@ Status Read(std::string_view op, const Args& a, Inference* in) {
     c.sparse_mode = a[A::sparseMode];
     c.before = a[A::preTokens], c.after = a[A::nextTokens];
   }
+  if constexpr (requires { A::learnableSinkOptional; }) c.sink = Given(a[A::learnableSinkOptional]);
+  if constexpr (requires { A::pseType; }) c.bias_type = a[A::pseType];
   in->out = a.Maybe(A::attentionOut);
   if constexpr (requires { A::softmaxLse; }) in->lse = a[A::softmaxLseFlag] ? &a[A::softmaxLse] : nullptr;
   if (c.layout == "TND") c.q_ends = in->q_lengths, c.k_ends = in->k_lengths;
@@ -300,6 +302,9 @@ NPU_OP(FusedInferAttentionScoreV2) = UsesAll<FusedInferAttentionScoreV2>()
 NPU_OP(FusedInferAttentionScoreV3) = UsesAll<FusedInferAttentionScoreV3>()
                                          .Rules(rule::Attended(FusedInferAttentionScoreV3::softmaxLse))
                                          .Optional(FusedInferAttentionScoreV3::softmaxLse);
+NPU_OP(FusedInferAttentionScoreV5) = UsesAll<FusedInferAttentionScoreV5>()
+                                         .Rules(rule::Attended(FusedInferAttentionScoreV5::softmaxLse))
+                                         .Optional(FusedInferAttentionScoreV5::softmaxLse);
 NPU_OP(PromptFlashAttentionV3) = UsesAll<PromptFlashAttentionV3>().Required(PromptFlashAttentionV3::key,
                                                                             PromptFlashAttentionV3::value);
 NPU_OP(IncreFlashAttentionV4) = UsesAll<IncreFlashAttentionV4>();

@@ -34,7 +34,7 @@ void Generate(const Call& c, simd::Philox key, double p, const Tensor& mask) {
 
 }  // namespace
 
-using abi::DropoutGenMaskV2, abi::DropoutGenMaskV2Tensor, abi::DropoutDoMask, abi::DropoutV3;
+using abi::DropoutGenMaskV2, abi::DropoutGenMaskV2Tensor, abi::DropoutDoMask, abi::DropoutV3, abi::DropoutV3Grad;
 NPU_OP(DropoutGenMaskV2) = Op<DropoutGenMaskV2>()
     .Required(DropoutGenMaskV2::out)
     .Rules(AnyShape(DropoutGenMaskV2::out), DtypeIn(DropoutGenMaskV2::out, TypeSet{DType::u8}))
@@ -100,6 +100,23 @@ NPU_OP(DropoutV3) = Op<DropoutV3>()
       const Tensor& mask = *c.args[DropoutV3::maskOut];
       Generate(c, key, c.args[DropoutV3::p], mask);
       simd::ApplyDropoutMask(c.args[DropoutV3::input], mask.As<uint8_t>(), c.args[DropoutV3::p], c.args[DropoutV3::out], c.parallel);
+      return {};
+    });
+// scale is what the kept elements are multiplied by, 1 / (1 - p).
+NPU_OP(DropoutV3Grad) = Op<DropoutV3Grad>()
+    .Rules(DtypeIn(DropoutV3Grad::gradY, kFloats), SameShape(DropoutV3Grad::gradY, DropoutV3Grad::gradX), SameDtype(DropoutV3Grad::gradY, DropoutV3Grad::gradX),
+           DtypeIn(DropoutV3Grad::mask, TypeSet{DType::u8}))
+    .Uses(DropoutV3Grad::scale)
+    .Like("statistics")
+    .Prepares([](Planning& plan) -> Status {
+      const double scale = plan.args[DropoutV3Grad::scale];
+      if (!(scale >= 0)) return plan.Refuse("scale is {}.", scale).Remedy("It is 1 / (1 - p), or 0 where nothing was kept.");
+      return WantMask(plan, DropoutV3Grad::mask, plan.args[DropoutV3Grad::gradY].Numel());
+    })
+    .Does([](const Call& c) -> Status {
+      const double scale = c.args[DropoutV3Grad::scale];
+      simd::ApplyDropoutMask(c.args[DropoutV3Grad::gradY], c.args[DropoutV3Grad::mask].As<uint8_t>(), scale > 0 ? 1 - 1 / scale : 1, c.args[DropoutV3Grad::gradX],
+                             c.parallel);
       return {};
     });
 

@@ -160,7 +160,7 @@ ELSEWHERE = {name: file for file, names in {
     RANDOM: """InplaceUniform InplaceUniformTensor InplaceNormal InplaceNormalTensor NormalFloatFloat NormalFloatTensor NormalTensorFloat
         NormalTensorTensor InplaceRandom InplaceRandomTensor InplaceRandomWithoutFromTo InplaceRandomWithoutFromToTensor InplaceBernoulli
         InplaceBernoulliTensor Randperm Multinomial MultinomialTensor SimThreadExponential DropoutGenMaskV2 DropoutGenMaskV2Tensor DropoutDoMask
-        DropoutV3""",
+        DropoutV3 DropoutV3Grad""",
     TABLE: """ReflectionPad1d ReflectionPad1dBackward ReflectionPad2d ReflectionPad2dBackward ReflectionPad3d ReflectionPad3dBackward
         ReplicationPad1d ReplicationPad1dBackward ReplicationPad2d ReplicationPad2dBackward ReplicationPad3d
         ReplicationPad3dBackward UpsampleNearest1d UpsampleNearest1dV2 UpsampleNearestExact1d UpsampleNearestExact1dBackward
@@ -169,7 +169,7 @@ ELSEWHERE = {name: file for file, names in {
         UpsampleBicubic2dAAGrad UpsampleBilinear2dAA UpsampleBilinear2dAABackward Median NanMedian MedianDim NanMedianDim Svd
         UniqueDim StatelessExponentialTensor DropoutV3Tensor RReluWithNoise InplaceRReluWithNoise LSTM LstmBackward GRU
         GRUBackward GridSampler2D GridSampler3D GridSampler2DBackward GridSampler3DBackward FusedInferAttentionScoreV2
-        FusedInferAttentionScoreV3 PromptFlashAttentionV3 IncreFlashAttentionV4""",
+        FusedInferAttentionScoreV3 FusedInferAttentionScoreV5 PromptFlashAttentionV3 IncreFlashAttentionV4""",
     "test_language_models.py": "CoalesceSparse GroupedMatmulAdd QuantMatmulV5 QuantMatmulWeightNz",
     "test_formats.py": "NpuFormatCast MatmulWeightNz BatchMatMulWeightNz AddmmWeightNz",
 }.items() for name in names.split()} | {name.removeprefix("aclnn"): table for table in (TABLE, "test_language_models.py", "test_complex.py") for name in re.findall(

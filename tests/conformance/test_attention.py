@@ -220,11 +220,16 @@ def test_gradients_of_bias_and_sink(sunk, number):
                   qStartIdxOptional=None, kvStartIdxOptional=None, sinkOptional=sink, sinkInOptional=sink, pseType=0 if behind else 1, scaleValue=scale, keepProb=1.0,
                   preTokens=BIG, nextTokens=BIG, headNum=n, inputLayout="BNSD", innerPrecise=0, sparseMode=2 if causal else 0)
     stat = lambda: torch.zeros(b, n, sq, 8)  # noqa: E731
-    got = call("aclnnFlashAttentionScoreV3", query=q, key=k, value=v, **common, realShiftOptional=bias, softmaxMaxOut=stat(), softmaxSumOut=stat(),
+    version = ["V3", "V4"][number % 2]
+    if version == "V4":
+        common |= dict(actualSeqQLenOptional=None, actualSeqKvLenOptional=None, queryRopeOptional=None, keyRopeOptional=None, dScaleQOptional=None, dScaleKOptional=None,
+                       dScaleVOptional=None, dScaleDyOptional=None, dScaleOOptional=None, outDtype=0, softmaxOutLayout="", softmaxInLayout="", seed=0, offset=0,
+                       dqRopeOut=None, dkRopeOut=None)
+    got = call(f"aclnnFlashAttentionScore{version}", query=q, key=k, value=v, **common, realShiftOptional=bias, softmaxMaxOut=stat(), softmaxSumOut=stat(),
                softmaxOutOut=torch.zeros(0), attentionOutOut=torch.zeros(b, n, sq, d))
     close(got["attentionOutOut"], want.detach())
     dy = torch.randn(want.shape, generator=g)
-    back = call("aclnnFlashAttentionScoreGradV3", query=q, keyIn=k, value=v, **common, dy=dy, pseShiftOptional=bias, softmaxMaxOptional=got["softmaxMaxOut"],
+    back = call(f"aclnnFlashAttentionScoreGrad{version}", query=q, keyIn=k, value=v, **common, dy=dy, pseShiftOptional=bias, softmaxMaxOptional=got["softmaxMaxOut"],
                 softmaxSumOptional=got["softmaxSumOut"], softmaxInOptional=None, attentionInOptional=got["attentionOutOut"], dqOut=torch.zeros_like(q),
                 dkOut=torch.zeros_like(k), dvOut=torch.zeros_like(v), dpseOut=layout(rng, torch.zeros_like(bias)), dsinkOut=torch.zeros(n) if sunk else None)
     grads = torch.autograd.grad((want * dy.double()).sum(), leaves)
@@ -262,12 +267,31 @@ def test_paged_caches(name, number):
         q_lengths = [sum(rows[: i + 1]) for i in range(b)]
     else:
         query, expected, q_lengths = to_layout(torch.stack(q).transpose(1, 2), name), to_layout(torch.stack(want), name), None
-    args = {p["name"]: None if p["kind"] in ("tensor", "tensorlist", "intarray") else 0 for p in OPERATORS["aclnnFusedInferAttentionScoreV3"]["params"]}
-    got = call("aclnnFusedInferAttentionScoreV3", **{
+    version = ["V3", "V5"][number % 2]
+    args = {p["name"]: None if p["kind"] in ("tensor", "tensorlist", "intarray") else 0 for p in OPERATORS[f"aclnnFusedInferAttentionScore{version}"]["params"]}
+    got = call(f"aclnnFusedInferAttentionScore{version}", **{
         **args, "query": query, "key": [held[0]], "value": [held[1]], "actualSeqLengthsOptional": q_lengths, "actualSeqLengthsKvOptional": lengths,
         "blockTableOptional": table, "numHeads": n, "scaleValue": 0.25, "preTokens": BIG, "nextTokens": BIG, "inputLayout": name, "numKeyValueHeads": kv,
         "blockSize": size, "softmaxLseFlag": False, "attentionOut": torch.zeros_like(query)})
     close(got["attentionOut"], expected)
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_a_sink_in_inference(number):
+    """A score of each head that takes weight away and has no value."""
+    rng = random.Random(f"{SEED} infer sink {number}")
+    g = generator(rng)
+    b, n, kv, sq, sk, d = 2, 4, rng.choice([1, 2, 4]), rng.choice([1, 5]), rng.choice([3, 64, 130]), 16
+    q, k, v = (torch.randn(b, h, s, d, generator=g) for h, s in ((n, sq), (kv, sk), (kv, sk)))
+    sink = torch.randn(n, generator=g)
+    wide_k, wide_v = (t.double().repeat_interleave(n // kv, 1) for t in (k, v))
+    scores = torch.cat([0.25 * q.double() @ wide_k.mT, sink.double().view(1, n, 1, 1).expand(b, n, sq, 1)], -1)
+    args = {p["name"]: None if p["kind"] in ("tensor", "tensorlist", "intarray") else 0 for p in OPERATORS["aclnnFusedInferAttentionScoreV5"]["params"]}
+    args |= {"query": q, "key": [k], "value": [v], "learnableSinkOptional": sink, "numHeads": n, "numKeyValueHeads": kv, "scaleValue": 0.25, "preTokens": BIG,
+             "nextTokens": BIG, "inputLayout": "BNSD", "softmaxLseFlag": False, "attentionOut": torch.zeros_like(q)}
+    close(call("aclnnFusedInferAttentionScoreV5", **args)["attentionOut"], scores.softmax(-1)[..., :sk] @ wide_v)
+    with pytest.raises(driver.CallFailed, match="aclnnFusedInferAttentionScoreV5.*queryRopeOptional"):
+        call("aclnnFusedInferAttentionScoreV5", **args | {"queryRopeOptional": q})
 
 
 def test_a_block_that_does_not_exist_is_named():

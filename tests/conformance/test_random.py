@@ -157,6 +157,15 @@ def test_dropout(p):
         again, mask2 = torch.empty_like(x), torch.empty_like(mask)
         lib("aclnnDropoutV3", input=x, p=p, out=again, maskOut=mask2, **key())
         assert abs((again == 0).double().mean().item() - p) < 0.01
+        # The gradient takes what the kept elements were multiplied by; 0 says that nothing was kept.
+        grad = torch.randn(301, 333).t().to(dtype)
+        back = torch.empty_like(grad)
+        lib("aclnnDropoutV3Grad", gradY=grad, mask=mask, scale=1 / (1 - p) if p < 1 else 0.0, gradX=back)
+        want = torch.where(bits, grad.double() / (1 - p) if p < 1 else torch.zeros((), dtype=torch.double), torch.zeros((), dtype=torch.double))
+        info = torch.finfo(dtype)  # the factor and the product are rounded to float32, then the result to its type
+        assert ((back.double() - want).abs() <= (info.eps / 2 + 2**-23) * want.abs() + info.smallest_normal * info.eps).all()
+    with pytest.raises(Failure, match="aclnnDropoutV3Grad.*mask"):
+        lib("aclnnDropoutV3Grad", gradY=x, mask=mask[:8], scale=1.0, gradX=out)
 
 
 def test_the_seed_and_the_offset_name_the_numbers():
