@@ -13,7 +13,8 @@
 namespace npu::ops {
 namespace {
 
-using abi::FusedInferAttentionScoreV2, abi::FusedInferAttentionScoreV3, abi::FusedInferAttentionScoreV5, abi::PromptFlashAttentionV3,
+using abi::FusedInferAttentionScoreV2, abi::FusedInferAttentionScoreV3, abi::FusedInferAttentionScoreV4, abi::FusedInferAttentionScoreV5,
+    abi::PromptFlashAttentionV3,
     abi::IncreFlashAttentionV4;
 
 size_t U(int64_t i) { return static_cast<size_t>(i); }
@@ -302,6 +303,9 @@ NPU_OP(FusedInferAttentionScoreV2) = UsesAll<FusedInferAttentionScoreV2>()
 NPU_OP(FusedInferAttentionScoreV3) = UsesAll<FusedInferAttentionScoreV3>()
                                          .Rules(rule::Attended(FusedInferAttentionScoreV3::softmaxLse))
                                          .Optional(FusedInferAttentionScoreV3::softmaxLse);
+NPU_OP(FusedInferAttentionScoreV4) = UsesAll<FusedInferAttentionScoreV4>()
+                                         .Rules(rule::Attended(FusedInferAttentionScoreV4::softmaxLse))
+                                         .Optional(FusedInferAttentionScoreV4::softmaxLse);
 NPU_OP(FusedInferAttentionScoreV5) = UsesAll<FusedInferAttentionScoreV5>()
                                          .Rules(rule::Attended(FusedInferAttentionScoreV5::softmaxLse))
                                          .Optional(FusedInferAttentionScoreV5::softmaxLse);

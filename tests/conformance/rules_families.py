@@ -169,7 +169,8 @@ ELSEWHERE = {name: file for file, names in {
         UpsampleBicubic2dAAGrad UpsampleBilinear2dAA UpsampleBilinear2dAABackward Median NanMedian MedianDim NanMedianDim Svd
         UniqueDim StatelessExponentialTensor DropoutV3Tensor RReluWithNoise InplaceRReluWithNoise LSTM LstmBackward GRU
         GRUBackward GridSampler2D GridSampler3D GridSampler2DBackward GridSampler3DBackward FusedInferAttentionScoreV2
-        FusedInferAttentionScoreV3 FusedInferAttentionScoreV5 PromptFlashAttentionV3 IncreFlashAttentionV4""",
+        FusedInferAttentionScoreV3 FusedInferAttentionScoreV4 FusedInferAttentionScoreV5
+        PromptFlashAttentionV3 IncreFlashAttentionV4""",
     "test_language_models.py": "CoalesceSparse GroupedMatmulAdd QuantMatmulV5 QuantMatmulWeightNz",
     "test_formats.py": "NpuFormatCast MatmulWeightNz BatchMatMulWeightNz AddmmWeightNz",
 }.items() for name in names.split()} | {name.removeprefix("aclnn"): table for table in (TABLE, "test_language_models.py", "test_complex.py") for name in re.findall(
