@@ -6,10 +6,28 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/status/distance.h"
 #include "device/machine/layout.h"
 #include "device/machine/state_file.h"
 
 namespace npu::device {
+namespace {
+
+// The ones that are spelt most alike come first.
+std::string Some(std::vector<std::string> names, std::string_view wanted) {
+  constexpr size_t kTold = 6;
+  if (names.empty()) return "is none";
+  const std::string_view word = wanted.substr(0, 60);
+  std::stable_sort(names.begin(), names.end(), [&](const std::string& a, const std::string& b) {
+    return EditDistance(a, word) < EditDistance(b, word);
+  });
+  const size_t all = names.size();
+  names.resize(std::min(all, kTold));
+  return fmt::format("{} {}{}", all == 1 ? "is" : "are", fmt::join(names, ", "),
+                     all > kTold ? fmt::format(" and {} more", all - kTold) : "");
+}
+
+}  // namespace
 
 Result<std::vector<std::string>> MachineNames() {
   std::vector<std::string> names;
@@ -32,9 +50,7 @@ Result<std::vector<std::string>> MachineNames() {
 Status MustExist(const std::string& name) {
   NPU_ASSIGN(const std::vector<std::string> names, MachineNames());
   if (std::binary_search(names.begin(), names.end(), name)) return {};
-  return Error(
-             Code::kInvalidParam, "There is no machine {:?}; there {}.", name.substr(0, 60),
-             names.empty() ? "is none" : fmt::format("{} {}", names.size() == 1 ? "is" : "are", fmt::join(names, ", ")))
+  return Error(Code::kInvalidParam, "There is no machine {:?}; there {}.", name.substr(0, 60), Some(names, name))
       .Remedy("anynpu up --machine NAME makes one that stays; one that nobody keeps goes with its last process.");
 }
 

@@ -58,9 +58,9 @@ def test_a_typo_is_an_error_that_names_the_nearest(machine):
     machine("inject", "hang", "--card", "1")
     for words, code, told in ((("clear", "slow"), 1, "1 hang (card 1)"), (("clear", "--card", "0"), 1, "1 hang (card 1)"),
                               (("clear", "--card", "9"), 2, "cards 0 to 1"), (("clear", "hang", "--card", "9"), 2, "cards 0 to 1"),
-                              (("clear", "--all", "--machine", machine.name + "x"), 2, machine.name), (("faults", "--machine", "nobody"), 2, machine.name),
-                              (("inject", "slow", "--machine", machine.name[:-1]), 2, machine.name), (("clock", "hold", "--machine", "Nobody"), 2, machine.name),
-                              (("down", "--machine", "nobody"), 2, machine.name)):
+                              (("clear", "--all", "--machine", machine.name + "x"), 2, machine.name), (("faults", "--machine", machine.name + "0"), 2, machine.name),
+                              (("inject", "slow", "--machine", machine.name[:-1]), 2, machine.name), (("clock", "hold", "--machine", machine.name + "1"), 2, machine.name),
+                              (("down", "--machine", machine.name + "0"), 2, machine.name)):
         done = machine(*words)
         assert (done.returncode, told in done.stderr) == (code, True), (words, done.returncode, done.stderr)
     assert machine("clear", "hang", "--card", "1", "--machine", machine.name).returncode == 0

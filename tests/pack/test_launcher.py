@@ -87,6 +87,10 @@ def test_up_keeps_a_machine_and_down_lets_it_go(machine):
     assert "Total Count                    : 5" in machine("smi", "info", "-l").stdout
     assert machine("down", "--machine", machine.name).returncode == 0
     assert "Total Count                    : 2" in machine("smi", "info", "-l").stdout
+    # The same without its name, which up did not need either.
+    assert machine("up", "-n", "5").returncode == 0
+    assert machine("down").returncode == 0
+    assert "Total Count                    : 2" in machine("smi", "info", "-l").stdout
 
 
 def test_env_gives_a_shell_what_run_gives_a_command(machine):

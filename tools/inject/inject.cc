@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/status/distance.h"
 #include "device/faults/faults.h"
 #include "device/figures/model.h"
 #include "device/figures/read.h"
@@ -54,23 +55,10 @@ CLI::Validator Whole(uint64_t least, uint64_t most) {
 // The candidates nearest to a word that is none of them, for the error.
 template <class Words>
 std::string Nearest(const std::string& word, const Words& known) {
-  const auto distance = [](std::string_view a, std::string_view b) {
-    std::vector<size_t> row(b.size() + 1);
-    for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-    for (size_t i = 1; i <= a.size(); ++i) {
-      size_t diagonal = row[0]++;
-      for (size_t j = 1; j <= b.size(); ++j) {
-        const size_t above = row[j];
-        row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
-        diagonal = above;
-      }
-    }
-    return row[b.size()];
-  };
   std::string best;
   size_t least = word.size() / 2 + 1;
   for (const auto& name : known) {
-    if (const size_t d = distance(word, name); d < least) least = d, best = std::string(name);
+    if (const size_t d = EditDistance(word, name); d < least) least = d, best = std::string(name);
   }
   return best;
 }

@@ -201,9 +201,12 @@ int Up(const MachineOptions& options) {
   return 0;
 }
 
-int Down(const std::string& name, bool named) {
-  Status status = named ? device::MustExist(name) : Status();
-  if (status.ok()) status = device::Drop(name);
+// Without a name the machine that `anynpu up` would keep here.
+int Down(const std::string& name) {
+  Result<device::MachineConfig> here = device::ConfigFromEnvironment();
+  if (name.empty() && !here.ok()) return Fail(here.status());
+  Status status = name.empty() ? Status() : device::MustExist(name);
+  if (status.ok()) status = device::Drop(name.empty() ? here->name : name);
   return status.ok() ? 0 : Fail(status);
 }
 
@@ -369,9 +372,9 @@ int Main(int argc, char** argv, const std::vector<Command>& commands) {
   options.AddTo(*env);
   CLI::App* up = app.add_subcommand("up", "Keep a machine when no process uses it");
   options.AddTo(*up);
-  std::string down_name = "default";
+  std::string down_name;
   CLI::App* down = app.add_subcommand("down", "Let a kept machine go");
-  down->add_option("--machine", down_name, "which")->type_name("NAME");
+  down->add_option("--machine", down_name, "which (default: $ANYNPU_MACHINE, else default)")->type_name("NAME");
 
   std::string prefix;
   bool remove = false;
@@ -442,7 +445,7 @@ int Main(int argc, char** argv, const std::vector<Command>& commands) {
   if (*mpi_rank) return MpiRank(master, command);
   if (*env) return PrintEnvironment(options);
   if (*up) return Up(options);
-  if (*down) return Down(down_name, down->count("--machine") > 0);
+  if (*down) return Down(down_name);
   if (*install) return Links(prefix, remove);
   if (*smi) return Smi(smi->remaining());
   if (*trace) return TraceCommand(options, tracing, command);

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "device/machine/names.h"
 #include "tools/monitor/expose/source.h"
 #include "tools/monitor/serve/server.h"
 #include "tools/monitor/top/top.h"
@@ -37,7 +38,14 @@ void AddCollector(CLI::App& app, CollectorOptions& options) {
   app.add_option("--collector", options.name, "where figures come from: auto, software, dcmi, npu-smi, sysfs (auto)")
       ->type_name("NAME");
   app.add_option_function<std::string>(
-         "--machine", [](const std::string& name) { setenv("ANYNPU_MACHINE", name.c_str(), 1); },
+         "--machine",
+         [](const std::string& name) {
+           setenv("ANYNPU_MACHINE", name.c_str(), 1);
+           // It may be made later, so this is no end; idle cards of a name that was mistyped must not pass unseen.
+           if (const Status there = device::MustExist(name); !there.ok())
+             fmt::print(stderr, "anynpu: {}\nanynpu: until then its cards are shown as nobody uses them.\n",
+                        there.Message());
+         },
          "which software machine (default)")
       ->type_name("NAME");
   app.add_option("--sysfs", options.sysfs, "root of the sysfs collector (/sys/class/npu)")->type_name("DIR");
