@@ -17,6 +17,25 @@ def test_out_of_memory_and_on(machine213):
     """, options=("--hbm", "1G")).ok().says(r"^sum 4\.0$")
 
 
+def test_an_operators_failure_has_its_own_number_after_out_of_memory(machine213):
+    """torch_npu prints the runtime's last code where it finds one: that of an older failure must not stand above a later text."""
+    machine213.py("""
+        import torch, torch_npu
+        try:
+            torch.empty(2 << 30, dtype=torch.uint8, device="npu")
+            raise SystemExit("no error")
+        except torch.OutOfMemoryError:
+            pass
+        try:
+            torch.ones(4, device="npu", dtype=torch.int32).pow(-2).cpu()
+            raise SystemExit("no error")
+        except RuntimeError as e:
+            first = str(e).splitlines()[0]
+            assert "aclnnPow" in first and "161002" in first and "207001" not in first, e
+        print("its own")
+    """, options=("--hbm", "1G")).ok().says("^its own$")
+
+
 def test_wrong_device_index(machine213):
     machine213.py("""
         import torch, torch_npu
