@@ -39,6 +39,12 @@ TEST(Body, DISABLED_Kill) {
   HcclResult async = HCCL_SUCCESS;
   HCCL_OK(HcclGetCommAsyncError(comm, &async));
   EXPECT_EQ(async, HCCL_E_REMOTE);
+  // Also on a thread that has not failed itself, as torch_npu's watchdog is.
+  std::thread([&] {
+    HcclResult again = HCCL_SUCCESS;
+    EXPECT_EQ(HcclGetCommAsyncError(comm, &again), HCCL_SUCCESS);
+    EXPECT_THAT(RecentError(), HasSubstr("rank " + std::to_string(p.ranks - 1)));
+  }).join();
   EXPECT_EQ(HcclAllReduce(data.at(), data.at(), 10, HCCL_DATA_TYPE_FP32, HCCL_REDUCE_SUM, comm, p.stream),
             HCCL_E_REMOTE);
   HCCL_OK(HcclCommDestroy(comm));

@@ -1,6 +1,8 @@
 // What can be asked of a communicator and of the library.
 #include <cstring>
+#include <string>
 
+#include "base/status/last_error.h"
 #include "gen/calls/hccl.h"
 #include "runtime/context/devices.h"
 #include "shim/hccl/comms.h"
@@ -31,7 +33,8 @@ Status HcclGetCommName(HcclComm comm, char* commName) {
 Status HcclGetCommAsyncError(HcclComm comm, HcclResult* asyncError) {
   HCCL_NOT_NULL(asyncError);
   NPU_ASSIGN(const Ref<hccl::Client> client, hccl::Find(comm, __func__));
-  switch (client->comm()->Failure().code()) {
+  const Status failure = client->comm()->Failure();
+  switch (failure.code()) {
     case Code::kRemoteError:
       *asyncError = HCCL_E_REMOTE;
       break;
@@ -41,6 +44,12 @@ Status HcclGetCommAsyncError(HcclComm comm, HcclResult* asyncError) {
     default:
       *asyncError = HCCL_SUCCESS;
       break;  // time-outs and aborts are not reported here
+  }
+  // Who asks is told why, once: torch_npu's watchdog ends the process with this thread's recent error as its last word.
+  thread_local std::string told;
+  if (*asyncError != HCCL_SUCCESS && told != failure.text()) {
+    told = failure.text();
+    RecordError(failure, *asyncError);
   }
   return {};
 }

@@ -7,6 +7,7 @@ import secrets
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -27,18 +28,6 @@ HAS_TRAIN = with_packages("ray", "pandas", "pyarrow")  # what ray[train] brings
 why_not = possible() or ("" if HAS_RAY else "ray is not installed") or ("" if os.environ.get("ANYNPU_TEST_FULL") == "1" else "a minute: ANYNPU_TEST_FULL=1")
 
 ALONE = '''
-def join(address):
-    # The first node may not have come so far on a busy machine.
-    import ray, time
-    until = time.monotonic() + 240
-    while True:
-        try:
-            ray.init(address=address, log_to_driver=False)
-            return until
-        except (RuntimeError, ConnectionError):
-            if time.monotonic() > until: raise
-            time.sleep(1)
-
 def alone(steps):
     import torch
     torch.manual_seed(3)
@@ -55,7 +44,8 @@ import socket, sys, time
 import numpy as np
 import ray
 
-until = join(sys.argv[1])
+ray.init(address=sys.argv[1], log_to_driver=False)
+until = time.monotonic() + 240
 while ray.cluster_resources().get("NPU", 0) < 2:
     assert time.monotonic() < until, ray.cluster_resources()
     time.sleep(0.5)
@@ -109,7 +99,8 @@ import ray
 import ray.train
 from ray.train.torch import TorchConfig, TorchTrainer
 
-until = join(sys.argv[1])
+ray.init(address=sys.argv[1], log_to_driver=False)
+until = time.monotonic() + 240
 while ray.cluster_resources().get("NPU", 0) < 2:
     assert time.monotonic() < until, ray.cluster_resources()
     time.sleep(0.5)
@@ -182,6 +173,10 @@ def two_nodes(tmp_path, python: str, job_text: str, lines: tuple, **more: str) -
             nodes.append(host.start(run(host, ray, "start", "--block", "--disable-usage-stats", f"--node-ip-address={host.address}", "--num-cpus=2",
                                         "--object-store-memory=100000000", f"--temp-dir=/tmp/{host.machine}", *which),
                                     env, stdout=log, stderr=subprocess.STDOUT))
+        until = time.monotonic() + 240
+        while "Ray runtime started" not in (tmp_path / "node0").read_text():
+            assert nodes[0].poll() is None and time.monotonic() < until, (tmp_path / "node0").read_text()
+            time.sleep(0.5)
         results = tmp_path / "results"
         results.mkdir()
         driver = hosts[0].start(run(hosts[0], python, str(job), f"{hosts[0].address}:6379", str(results)), env, stdout=subprocess.PIPE,
