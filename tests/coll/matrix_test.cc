@@ -62,7 +62,7 @@ void RunMatrix(int ranks, const std::string& counts, int types, const std::strin
                      {"ANYNPU_CARDS", "16"},
                      {"ANYNPU_HBM", "4G"},
                      {"ANYNPU_HCCL_TRANSPORT", transport}})
-                  .Codes(seconds(1500)),
+                  .Codes(seconds(3400)),
               Each(0))
       << ranks << " ranks, counts " << counts << ", " << transport;
   std::printf("%d ranks, %s: %.1f s\n", ranks, transport.c_str(),
