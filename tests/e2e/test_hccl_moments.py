@@ -128,7 +128,7 @@ MOMENTS = HEAD + """
         told = lambda: any("anynpu: " in job.log(r) and f"rank {victim}" in job.log(r) for r in others)
         while not told() and time.monotonic() < until and not (job.look() or all(job.codes[r] is not None for r in others)): time.sleep(0.05)
         stopped += told()
-        os.kill(job.pids[victim], signal.SIGCONT)
+        if job.codes[victim] is None: os.kill(job.pids[victim], signal.SIGCONT)
         assert job.end() == [0, 0, 0], (victim, moment, job.log(0) + job.log(1) + job.log(2))
     undisturbed("last")
     print(f"{many} kills: {named} survivors named the victim, {absent} waited for one that had not come; {stopped} of {many} stops told; a job takes {whole:.2f} s")
