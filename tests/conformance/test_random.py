@@ -34,7 +34,7 @@ def key():
 def moments(x, mean, std, n=None):
     n = n or x.numel()
     d = x.double()
-    assert abs(d.mean().item() - mean) < 6 * std / math.sqrt(n) + 1e-12 + abs(mean) * 2 ** -9 * (x.dtype in (torch.bfloat16, torch.float16))
+    assert abs(d.mean().item() - mean) < 6 * std / math.sqrt(n) + 1e-12 + abs(mean) * 2 ** -14  # rounding to the nearest moves no mean but at the ends
     assert abs(d.std().item() / std - 1) < 0.02
 
 
@@ -47,6 +47,8 @@ def test_uniform(dtype):
             assert bool((x == low).all())
             continue
         assert x.min() >= low and x.max() < high
+        if dtype in (torch.bfloat16, torch.float16):
+            assert x.max() == torch.nextafter(torch.tensor(high, dtype=dtype), torch.tensor(low, dtype=dtype)), "rounding takes one in 500 to the end"
         moments(x, (low + high) / 2, (high - low) / math.sqrt(12))
         counts = torch.histc(x.double(), 16, low, high)
         assert (counts - N / 16).abs().max() < 7 * math.sqrt(N / 16) + N * 2 ** -8 * (dtype in (torch.bfloat16, torch.float16))

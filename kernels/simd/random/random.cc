@@ -35,6 +35,19 @@ double Unit53(const uint32_t* w) {
   return static_cast<double>(bits >> 11) * 0x1p-53;
 }
 
+// The largest number of a type (f32 or a half) below `end`. A uniform number that rounding would take to the excluded end becomes
+// this one, its neighbour: to send it to the other end would move the mean of halves by up to 2^-8 of the range.
+float LastBelow(double end, DType type) {
+  const int digits = type == DType::bf16 ? 8 : type == DType::f16 ? 11 : 24;
+  const int least = type == DType::f16 ? -24 : type == DType::bf16 ? -133 : -149;  // exponent of the smallest number
+  int exponent = 0;
+  std::frexp(end, &exponent);  // |end| in [2^(exponent-1), 2^exponent)
+  if (std::fabs(end) == std::ldexp(0.5, exponent) && end > 0) --exponent;  // below a power of two numbers lie closer
+  const double step = std::ldexp(1.0, std::max(exponent - digits, least));
+  const double below = std::floor(end / step) * step;
+  return static_cast<float>(below < end ? below : below - step);
+}
+
 // Fills a tensor run by run through C values.
 template <class C, class F>
 void Fill(Philox key, int per, const Tensor& out_any, Parallel& parallel, const F& f) {
@@ -63,16 +76,10 @@ void FillUniform(Philox key, double from, double to, const Tensor& out, Parallel
     });
   }
   const float low = static_cast<float>(from), scale = static_cast<float>(to - from);
-  // Rounding may reach the excluded end, earlier for half types: what would is replaced by the other end.
-  float limit = static_cast<float>(to);
-  if (IsHalf(out.dtype)) {
-    const float half_ulp = out.dtype == DType::f16 ? 0x1p-11f : 0x1p-8f;
-    limit -= std::max(std::fabs(limit), 0x1p-14f) * half_ulp;
-  }
+  const float last = from == to ? low : std::max(low, LastBelow(to, out.dtype));
   Fill<float>(key, 1, out, parallel, [=](const uint32_t* w, int64_t, int64_t n, float* v) {
     PhiloxRows().uniform(w, scale, low, v, n);
-    if (from == to) return;
-    for (int64_t i = 0; i < n; ++i) v[i] = v[i] >= limit ? low : v[i];
+    for (int64_t i = 0; i < n; ++i) v[i] = std::min(v[i], last);
   });
 }
 
