@@ -8,8 +8,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "base/os/fd.h"
@@ -64,6 +66,21 @@ bool MainThreadSleeps() {
   return state != nullptr && state[1] == ' ' && state[2] == 'S';
 }
 
+// The main thread hands its backward pass over and then goes to sleep: on a busy machine the pass may be here first. A main thread
+// that does something else will not sleep, so that only a few waits may be in vain.
+bool MainThreadFallsAsleep() {
+  constexpr int kMostInVain = 8;
+  static std::atomic<int> in_vain{0};
+  if (MainThreadSleeps()) return true;
+  if (in_vain.load(std::memory_order_relaxed) >= kMostInVain) return false;
+  for (int i = 0; i < 200; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (MainThreadSleeps()) return true;
+  }
+  in_vain.fetch_add(1, std::memory_order_relaxed);
+  return false;
+}
+
 // What the interpreter writes about a thread; empty without one.
 std::string Listing(void* state) {
   const auto dump = reinterpret_cast<Dump>(dlsym(RTLD_DEFAULT, "_Py_DumpTraceback"));
@@ -115,7 +132,7 @@ std::string ScriptLine() noexcept {
   try {
     std::string line = LineOfInterest(Listing(OwnState()));
     if (!line.empty() || main_pid.load(std::memory_order_acquire) != getpid() || !InBackwardThread() ||
-        !MainThreadSleeps())
+        !MainThreadFallsAsleep())
       return line;
     const std::string waiting = Listing(main_state.load(std::memory_order_acquire));
     return waiting.find("backward") == waiting.npos ? line : LineOfInterest(waiting);

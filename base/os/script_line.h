@@ -15,7 +15,7 @@
 namespace npu::os {
 
 // A thread of torch's backward pass has no frames of its own: it is given the line of the main thread that waits for
-// it, when that has been here before (RememberMainThread) and sleeps now.
+// it, when that has been here before (RememberMainThread) and sleeps, or falls asleep within 0.2 s.
 std::string ScriptLine() noexcept;
 // Called by the main thread at any time, so that threads which work for it can name its line. Cheap after the first
 // time.
