@@ -48,7 +48,8 @@ logged build/logs/arm64-configure.log cmake --preset arm64 -DNPU_ARM64_SYSROOT="
 targets=($(cmake --build --preset arm64 --target help | sed -n 's/^\(lib_[a-z_0-9]*\|npu_core\|anynpu\|anynpu-monitor\|npu-smi\|hccn_tool\|\(base\|tensor\|kernels\|ops_core\|ops\)_test\):.*/\1/p'))
 logged build/logs/arm64-build.log cmake --build --preset arm64 -j "$(build_jobs)" --target "${targets[@]}" || exit 1
 mkdir -p "$(dirname "$result")"
-ctest --test-dir build/arm64 -R '^(base|tensor|kernels|ops_core|ops)\.' -j "$(nproc)" --output-on-failure --output-junit "$result.raw" \
+# qemu-user answers each madvise with success: what memory is there cannot be asked (docs/limits.md).
+ctest --test-dir build/arm64 -R '^(base|tensor|kernels|ops_core|ops)\.' -E '^base\.Reach\.' -j "$(nproc)" --output-on-failure --output-junit "$result.raw" \
   >build/logs/arm64-ctest.log 2>&1
 grep -A40 '\*\*\*\(Failed\|Timeout\|Exception\)' build/logs/arm64-ctest.log | head -n 100
 [ -s "$result.raw" ] || { tail -n 20 build/logs/arm64-ctest.log; exit 1; }

@@ -18,7 +18,10 @@ constexpr int kPopulateRead = 22, kPopulateWrite = 23;
 // The first page of the address space is never memory.
 constexpr uintptr_t kFirstAddress = 4096;
 
-const uintptr_t page_bytes = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+uintptr_t PageBytes() {
+  static const auto bytes = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  return bytes;
+}
 
 void* Pointer(uintptr_t address) { return reinterpret_cast<void*>(address); }
 
@@ -27,6 +30,7 @@ void* Pointer(uintptr_t address) { return reinterpret_cast<void*>(address); }
 const void* FirstBeyondReach(const void* begin, size_t bytes, Access access) noexcept {
   const auto first = reinterpret_cast<uintptr_t>(begin);
   if (bytes == 0) return nullptr;
+  const uintptr_t page_bytes = PageBytes();
   if (first >= kFirstAddress && bytes <= UINTPTR_MAX - first - page_bytes) {
     const uintptr_t page = first & ~(page_bytes - 1);
     const uintptr_t end = (first + bytes + page_bytes - 1) & ~(page_bytes - 1);
@@ -41,6 +45,7 @@ const void* FirstBeyondReachByFile(const void* begin, size_t bytes, Access acces
   const auto first = reinterpret_cast<uintptr_t>(begin);
   if (bytes == 0) return nullptr;
   if (first < kFirstAddress) return begin;
+  const uintptr_t page_bytes = PageBytes();
   // A number of our own would not do: programs that become daemons close all of them and open others.
   const Fd file(memfd_create("anynpu-reach", MFD_CLOEXEC));
   if (!file) return nullptr;  // no descriptor left: nothing is known, and a sound copy must go on
@@ -68,6 +73,7 @@ const void* FirstBeyondReachByFile(const void* begin, size_t bytes, Access acces
 
 bool IsMapped(const void* begin, size_t bytes) noexcept {
   const auto first = reinterpret_cast<uintptr_t>(begin);
+  const uintptr_t page_bytes = PageBytes();
   if (bytes > UINTPTR_MAX - first - page_bytes) return false;
   const uintptr_t page = first & ~(page_bytes - 1);
   // Writes nothing back (Linux leaves that to its own time), but walks the mappings.

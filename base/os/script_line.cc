@@ -66,8 +66,8 @@ bool MainThreadSleeps() {
   return state != nullptr && state[1] == ' ' && state[2] == 'S';
 }
 
-// The main thread hands its backward pass over and then goes to sleep: on a busy machine the pass may be here first. A main thread
-// that does something else will not sleep, so that only a few waits may be in vain.
+// The main thread hands its backward pass over and then goes to sleep: on a busy machine the pass may be here first. A
+// main thread that does something else will not sleep, so that only a few waits may be in vain.
 bool MainThreadFallsAsleep() {
   constexpr int kMostInVain = 8;
   static std::atomic<int> in_vain{0};

@@ -89,6 +89,7 @@ class Builder {
   consteval Builder Does(RunFn f) const {
     Builder b = *this;
     b.d_.run = f;
+    b.runs_ = true;
     return b;
   }
   // Outputs whose true shape is known only after running; their aclTensor stays reachable as c.live[i].
@@ -141,7 +142,7 @@ class Builder {
       if (param.role == Role::out && !Bound(p, &RuleKind::types)) every_output_needs_a_dtype_rule();
       if ((d_.used >> p & 1) == 0) every_parameter_is_used_by_a_rule_or_by_Uses();
     }
-    if (d_.run == nullptr) operator_needs_Does();
+    if (!runs_) operator_needs_Does();
     if (d_.judge.empty()) operator_needs_Like();
     return d_;
   }
@@ -161,6 +162,7 @@ class Builder {
     return false;
   }
   OpDef d_;
+  bool runs_ = false;  // g++ 12 with -fsanitize=undefined takes no function's address for a constant to compare
 };
 
 template <class A>

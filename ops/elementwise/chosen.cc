@@ -68,8 +68,8 @@ Status ChooseClamp(const Planning& p, PointwiseChoice& c, const Scalar* lo, cons
   c.compute = type.Result();
   for (const Scalar* bound : {lo, hi}) {
     if (bound == nullptr || Kept(*bound, c.compute).i == bound->i) continue;
-    // torch takes the negative of what an unsigned type holds, and no more.
-    if (const Scalar turned = Scalar::Of(-bound->i); bound->i < 0 && Kept(turned, c.compute).i == turned.i) continue;
+    // torch takes the negative of what uint8 holds, and no more.
+    if (c.compute == DType::u8 && bound->i < 0 && bound->i >= -255) continue;
     return p.Refuse("a bound is {}, which {} does not hold.", bound->i, Name(c.compute)).Remedy("Use a bound that it holds, or cast self.");
   }
   c.kernel = lo == nullptr ? &simd::kClampMax : hi == nullptr ? &simd::kClampMin : &simd::kClamp;

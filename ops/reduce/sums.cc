@@ -11,7 +11,8 @@ namespace {
 constexpr std::string_view kRealTypes =
     "[torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.bool]";
 constexpr std::string_view kAllTypes =
-    "[torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.bool, torch.complex64, torch.complex128]";
+    "[torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.bool, "
+    "torch.complex64, torch.complex128]";
 }  // namespace
 
 using abi::ReduceSum;

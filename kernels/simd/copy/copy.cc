@@ -50,7 +50,9 @@ void CopyConverted(const void* src, DType from, int64_t src_step, void* dst, DTy
   }
 }
 
-DType PartOf(DType t) { return t == DType::c128 ? DType::f64 : t == DType::c64 ? DType::f32 : t == DType::c32 ? DType::f16 : t; }
+DType PartOf(DType t) {
+  return t == DType::c128 ? DType::f64 : t == DType::c64 ? DType::f32 : t == DType::c32 ? DType::f16 : t;
+}
 
 // Between complex types, or a real and a complex one: imaginary parts are dropped or 0, as in torch. Strides count numbers.
 void CopyComplex(const void* src, DType from, int64_t src_step, void* dst, DType to, int64_t dst_step, int64_t n) {
@@ -60,8 +62,9 @@ void CopyComplex(const void* src, DType from, int64_t src_step, void* dst, DType
   CopyConverted<double>(src, source, src_step, dst, target, dst_step, n);
   if (!IsComplex(to)) return;
   const double zero = 0;
-  if (IsComplex(from)) CopyConverted<double>(At(src, source, 1), source, src_step, At(dst, target, 1), target, dst_step, n);
-  else CopyConverted<double>(&zero, DType::f64, 0, At(dst, target, 1), target, dst_step, n);
+  void* const imaginary = At(dst, target, 1);
+  if (IsComplex(from)) CopyConverted<double>(At(src, source, 1), source, src_step, imaginary, target, dst_step, n);
+  else CopyConverted<double>(&zero, DType::f64, 0, imaginary, target, dst_step, n);
 }
 
 // Whether complex numbers of two T differ from 0. Strides count numbers.

@@ -35,11 +35,12 @@ double Unit53(const uint32_t* w) {
   return static_cast<double>(bits >> 11) * 0x1p-53;
 }
 
-// The largest number of a type (f32 or a half) below `end`. A uniform number that rounding would take to the excluded end becomes
-// this one, its neighbour: to send it to the other end would move the mean of halves by up to 2^-8 of the range.
+// The largest number of a type (f32 or a half) below `end`. A uniform number that rounding would take to the excluded end
+// becomes this one, its neighbour: to send it to the other end would move the mean of halves by up to 2^-8 of the range.
 float LastBelow(double end, DType type) {
   const int digits = type == DType::bf16 ? 8 : type == DType::f16 ? 11 : 24;
   const int least = type == DType::f16 ? -24 : type == DType::bf16 ? -133 : -149;  // exponent of the smallest number
+  if (end == 0) return static_cast<float>(-std::ldexp(1.0, least));
   int exponent = 0;
   std::frexp(end, &exponent);  // |end| in [2^(exponent-1), 2^exponent)
   if (std::fabs(end) == std::ldexp(0.5, exponent) && end > 0) --exponent;  // below a power of two numbers lie closer

@@ -10,7 +10,7 @@ namespace npu::simd {
 
 // A complex tensor as a real one with a last dimension of 2; false for other types.
 inline bool RealView(const Tensor& x, Tensor* real) {
-  if ((x.dtype != DType::c64 && x.dtype != DType::c128)) return false;
+  if (x.dtype != DType::c64 && x.dtype != DType::c128) return false;
   *real = x;
   real->dtype = x.dtype == DType::c64 ? DType::f32 : DType::f64;
   for (int d = 0; d < x.rank; ++d) real->strides[static_cast<size_t>(d)] *= 2;
