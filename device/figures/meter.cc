@@ -68,7 +68,7 @@ Meter::Kind Meter::KindOf(const TaskWork& work) {
 uint64_t Meter::Begin(const TaskWork& work) {
   ProcessWork& mine = Work();
   const uint64_t now = TicksNs();
-  const uint64_t before = mine.now.running.fetch_add(Running(work), kRelaxed);
+  const uint64_t before = mine.now.running.fetch_add(Running(work), std::memory_order_acquire);
   if (IsOwn(work) && before < kOneOwn) meters::WorkBegins(card_, now);
   if (before == 0) {
     if (now - moved_.load(kRelaxed) > kMoveEveryNs) monotonic_.store(MonotonicNs() - now, kRelaxed);
@@ -85,11 +85,12 @@ void Meter::End(const TaskWork& work, uint64_t began, const Ended& how) {
   StateLayout* state = layout();
   const bool held = state != nullptr && state->figures.clock.held.load(kRelaxed) != 0;
   const uint64_t ns = held ? how.planned_ns : now - began;
-  const uint64_t before = mine.now.running.fetch_sub(Running(work), kRelaxed);
+  const uint64_t since = IsOwn(work) ? meters::WorkingSince(card_) : 0;  // nobody writes it before `running` falls
+  const uint64_t before = mine.now.running.fetch_sub(Running(work), std::memory_order_release);
   if (before == Running(work)) Grow(mine.done.any_ns, held ? ns : now - std::min(now, active_since_.load(kRelaxed)));
   if (before == 0) mine.now.running.store(0, kRelaxed);  // it began in another life of the slot
   if (IsOwn(work)) {
-    if (before < 2 * kOneOwn) meters::WorkEnds(card_, now);
+    if (before < 2 * kOneOwn) meters::WorkEnds(card_, since, now);
     if (how.off_caller) meters::WorkedOffCaller(card_, now - began);
   }
   const auto [unit, update] = KindOf(work);

@@ -43,7 +43,8 @@ bool IsCard(int card) { return card >= 0 && card < kMaxCards; }
 
 // What this process alone knows of a card: its own work, as against waiting for others.
 struct alignas(64) CardNow {
-  std::atomic<uint64_t> busy_since_ns{0}, busy_ns{0}, off_caller_ns{0};
+  std::atomic<uint64_t> busy_since_ns{0};  // 0: it has none
+  std::atomic<uint64_t> busy_ns{0}, off_caller_ns{0};
   std::atomic<bool> updated{false};  // since the last product
 };
 CardNow cards[kMaxCards];
@@ -143,12 +144,10 @@ HostStamp StampHost(int card, uint64_t now) {
   return {now, waits.sum_ns + (waits.now > 0 ? now - std::min(now, waits.since_ns) : 0)};
 }
 
-// Precondition: a machine is joined.
 CardStamp StampCard(int card, uint64_t now) {
   const CardNow& c = cards[card];
-  const bool busy = Joined()->Work(card).now.running.load(kRelaxed) >= kOneOwn;
   const uint64_t since = c.busy_since_ns.load(kRelaxed);
-  return {now, c.busy_ns.load(kRelaxed) + (busy ? now - std::min(now, since) : 0), c.off_caller_ns.load(kRelaxed)};
+  return {now, c.busy_ns.load(kRelaxed) + (since != 0 ? now - std::min(now, since) : 0), c.off_caller_ns.load(kRelaxed)};
 }
 
 RankMeter* RankOf(int card, uint32_t slot) {
@@ -162,9 +161,13 @@ RankMeter* RankOf(int card, uint32_t slot) {
 void WorkBegins(int card, uint64_t now) {
   if (IsCard(card)) cards[card].busy_since_ns.store(now, kRelaxed);
 }
-void WorkEnds(int card, uint64_t now) {
-  if (IsCard(card))
-    cards[card].busy_ns.fetch_add(now - std::min(now, cards[card].busy_since_ns.load(kRelaxed)), kRelaxed);
+uint64_t WorkingSince(int card) { return IsCard(card) ? cards[card].busy_since_ns.load(kRelaxed) : 0; }
+void WorkEnds(int card, uint64_t since, uint64_t now) {
+  if (!IsCard(card) || since == 0) return;
+  CardNow& c = cards[card];
+  uint64_t mine = since;
+  c.busy_since_ns.compare_exchange_strong(mine, 0, kRelaxed);  // another stream may have begun meanwhile
+  c.busy_ns.fetch_add(now - std::min(now, since), kRelaxed);
 }
 void WorkedOffCaller(int card, uint64_t ns) {
   if (IsCard(card)) cards[card].off_caller_ns.fetch_add(ns, kRelaxed);

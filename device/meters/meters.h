@@ -15,7 +15,9 @@ namespace npu::device::meters {
 
 // The card has work of its own, any but collectives; it has none any more. Times are TicksNs().
 void WorkBegins(int card, uint64_t now);
-void WorkEnds(int card, uint64_t now);
+// `since` is what WorkingSince said while the work still counted as running: by now another stream's may have begun.
+uint64_t WorkingSince(int card);
+void WorkEnds(int card, uint64_t since, uint64_t now);
 // Small work of `ns` ran beside its caller, which had no time to do it because the stream was not idle.
 void WorkedOffCaller(int card, uint64_t ns);
 // Operators of optimisers and products (figures/meter.h) have run: they mark the steps of a card without collectives.
